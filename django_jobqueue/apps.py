@@ -1,0 +1,22 @@
+"""Wiring: load the handlers, register the checks."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+
+class JobQueueConfig(AppConfig):
+    """The app."""
+
+    name = "django_jobqueue"
+    label = "django_jobqueue"
+    verbose_name = _("Job queue")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Load every app's ``jobs.py``, as the admin does with ``admin.py``: web processes know the types too."""
+        from . import checks  # noqa: F401, PLC0415 - registers the checks
+
+        autodiscover_modules("jobs")

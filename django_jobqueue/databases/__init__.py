@@ -1,0 +1,43 @@
+"""What differs between databases. The vendor's name is asked here and nowhere else."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from django.db import connections
+
+from ..exceptions import UnsupportedDatabase
+from .database import Database
+from .postgresql import PostgreSQL
+from .sqlite import SQLite
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+_BY_VENDOR: dict[str, type[Database]] = {"postgresql": PostgreSQL, "sqlite": SQLite}
+
+SUPPORTED = "PostgreSQL 14 or newer with psycopg 3, and SQLite 3.35 or newer"
+
+__all__ = ["SUPPORTED", "Database", "database_for", "is_supported"]
+
+
+def is_supported(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the queue can live there."""
+    return connection.vendor in _BY_VENDOR
+
+
+def database_for(alias: str) -> Database:
+    """What to say to the database behind ``alias``. Raises ``UnsupportedDatabase`` for any other kind."""
+    connection = connections[alias]
+    if not is_supported(connection):
+        raise UnsupportedDatabase(
+            f"The database {alias!r} is {connection.vendor}. The queue needs partial unique indexes and "
+            f"UPDATE … RETURNING: {SUPPORTED}. Put the queue on one of these with JOBQUEUE['DATABASE']."
+        )
+    return _instance(connection.vendor)
+
+
+@cache
+def _instance(vendor: str) -> Database:
+    return _BY_VENDOR[vendor]()

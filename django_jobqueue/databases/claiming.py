@@ -1,0 +1,130 @@
+"""What a claim asks for, and the parts of its SQL that are the same on every database."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .base import JOB_TABLE, QUEUE_TABLE, Dialect, Row
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRequest:
+    """For whom to claim, how many, for how long, from where."""
+
+    worker_id: str
+    limit: int
+    lease: float  # seconds
+    queues: Sequence[str] | None = None  # None: all
+    exclude_queues: Sequence[str] = ()
+    exclude_types: Sequence[str] = ()
+    suspects: bool = True  # may a job whose worker was lost be taken (always alone)
+    keyed: bool = True  # may jobs with a lock key be taken
+
+
+class Claiming(Dialect):
+    """One statement: find the first due jobs, make them this worker's, and answer with them.
+
+    A *lane* is one queue at one priority: within it the index is already in claim order, so the cost of a
+    claim depends on the number of lanes and the jobs taken, not on jobs that are done, or wait for a later
+    time, or stand in a queue that this worker does not serve.
+    """
+
+    def claim(
+        self, connection: BaseDatabaseWrapper, request: ClaimRequest, columns: Sequence[str]
+    ) -> list[Row]:
+        """The claimed jobs' ``columns``, in claim order."""
+        rows = self.run(connection, self.claim_sql(request, columns), self.claim_params(request))
+        return [row[:-1] for row in sorted(rows, key=_place)]
+
+    @abstractmethod
+    def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
+        """The statement; it returns ``columns`` and, last, what to sort by: RETURNING has no order."""
+
+    def claim_params(self, request: ClaimRequest) -> dict[str, Any]:
+        """The parameters of the statement."""
+        return {
+            "worker_id": request.worker_id,
+            "size": request.limit,
+            "lease": request.lease,
+            "queues": self.values(request.queues or ()),
+            "exclude_queues": self.values(request.exclude_queues),
+            "exclude_types": self.values(request.exclude_types),
+            "suspects": request.suspects,
+        }
+
+    def lanes(self, request: ClaimRequest) -> str:
+        """CTEs ``lane`` (every queue and priority with pending jobs, one index probe each) and ``served``."""
+        served = [f"NOT EXISTS (SELECT 1 FROM {QUEUE_TABLE} AS q WHERE q.name = lane.queue AND q.paused)"]
+        if request.queues is not None:
+            served.append(self.among("lane.queue", "queues"))
+        if request.exclude_queues:
+            served.append(f"NOT ({self.among('lane.queue', 'exclude_queues')})")
+        return f"""
+            lane(queue, priority) AS (
+                {self.next_lane("")}
+                UNION ALL
+                {self.next_lane("(queue, priority) < (lane.queue, lane.priority)")}
+            ),
+            served AS (SELECT queue, priority FROM lane WHERE queue IS NOT NULL AND {" AND ".join(served)})"""
+
+    @abstractmethod
+    def next_lane(self, after: str) -> str:
+        """A SELECT of the first lane, or of the one ``after`` the lane at hand."""
+
+    def due(self, request: ClaimRequest, job: str) -> str:
+        """The condition on ``job``, in the lane ``served``, to be taken now."""
+        conditions = [
+            f"{job}.status = 1",
+            f"{job}.queue = served.queue",
+            f"{job}.priority = served.priority",
+            f"{job}.run_after <= {self.now}",
+            f"({job}.expires_at IS NULL OR {job}.expires_at > {self.now})",
+        ]
+        if request.keyed:
+            conditions.append(
+                f"({job}.lock_key IS NULL OR NOT EXISTS (SELECT 1 FROM {JOB_TABLE} AS r "
+                f"WHERE r.lock_key = {job}.lock_key AND r.status = 2 AND r.lock_key IS NOT NULL))"
+            )
+        else:
+            conditions.append(f"{job}.lock_key IS NULL")
+        if request.exclude_types:
+            conditions.append(f"NOT ({self.among(f'{job}.job_type', 'exclude_types')})")
+        return " AND ".join(conditions)
+
+    def placed(self, source: str) -> str:
+        """CTEs ``placed`` (claim order, and which comes first of its lock key) and ``first_suspect``."""
+        order = "priority DESC, run_after, id"
+        return f"""
+            placed AS (
+                SELECT id, crashes, lock_key,
+                       row_number() OVER (ORDER BY {order}) AS place,
+                       row_number() OVER (PARTITION BY lock_key ORDER BY {order}) AS place_of_key
+                FROM {source}
+            ),
+            first_suspect AS (SELECT min(place) AS place FROM placed WHERE crashes > 0)"""
+
+    #: Which of the placed may be taken. A suspect is taken alone, so that when it brings its worker down
+    #: again, no neighbour waits behind it in the same process.
+    takable = """
+        (p.lock_key IS NULL OR p.place_of_key = 1)
+        AND CASE WHEN p.crashes = 0
+            THEN p.place < COALESCE((SELECT place FROM first_suspect), p.place + 1)
+            ELSE p.place = 1 AND %(suspects)s END"""
+
+    def claimed(self) -> str:
+        """The assignments of a claim."""
+        return f"""
+            status = 2, attempts = job.attempts + 1, fence = job.fence + 1, worker_id = %(worker_id)s,
+            claimed_at = {self.now}, lease_until = {self.shifted(self.now, "%(lease)s")},
+            run_started_at = CASE WHEN job.crashes > 0 THEN {self.now} ELSE NULL END,
+            progress = NULL, progress_note = '', updated_at = {self.now}"""
+
+
+def _place(row: Row) -> Any:
+    return row[-1]

@@ -1,0 +1,13 @@
+"""All that the queue says to a database, in one class; the vendors' classes derive from it."""
+
+from __future__ import annotations
+
+from .claiming import Claiming
+from .controlling import Controlling
+from .holding import Holding
+from .inserting import Inserting
+from .settling import Settling
+
+
+class Database(Inserting, Claiming, Settling, Holding, Controlling):
+    """One method a statement. What is abstract in the parts differs between databases."""

@@ -1,0 +1,95 @@
+"""The SQL around jobs that are held: renewal, what has started, progress, and taking back what was lost."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from .base import JOB_TABLE, Dialect, Row, ended, with_error
+from .settling import HELD
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+STARTED = {"job_id": "id", "age": "float"}
+PROGRESS = {"job_id": "id", "held_fence": "int", "progress": "float", "note": "text"}
+
+
+class Holding(Dialect):
+    """Statements by worker, on the partial index of the running jobs."""
+
+    @abstractmethod
+    def renew(
+        self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
+    ) -> list[Row]:
+        """Prolong every lease of these workers, and record which of their jobs have started.
+
+        ``started``: (id, seconds since). Rows that another statement has locked are passed over. Answers
+        with (worker, id, fence, cancel asked at) of *all* jobs still held, those passed over too.
+        """
+
+    def record_started(
+        self, connection: BaseDatabaseWrapper, worker_id: str, started: Sequence[Row]
+    ) -> list[Row]:
+        """Record when jobs of this worker started, before anything else is decided about them."""
+        sql = self.update_given(
+            STARTED,
+            guard="job.worker_id = %(worker_id)s AND job.lease_until IS NOT NULL AND job.run_started_at IS NULL",
+            assign=f"run_started_at = {self.shifted(self.now, '-given.age')}",
+            returning="id",
+        )
+        return self.run(connection, sql, {"worker_id": worker_id, **self.batch(STARTED, started)})
+
+    def held_by(self, connection: BaseDatabaseWrapper, worker_id: str) -> list[Row]:
+        """(id, fence, cancel asked at) of every job that the table says this worker holds."""
+        sql = f"""
+            SELECT id, fence, cancel_requested_at FROM {JOB_TABLE}
+            WHERE status = 2 AND worker_id = %(worker_id)s"""
+        return self.run(connection, sql, {"worker_id": worker_id})
+
+    def report_progress(
+        self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row]
+    ) -> list[Row]:
+        """Write progress. Rows: (id, fence, progress 0…1 or None, note)."""
+        sql = self.update_given(
+            PROGRESS,
+            guard=HELD,
+            assign="progress = given.progress, progress_note = given.note",
+            returning="id",
+        )
+        return self.run(connection, sql, {"worker_id": worker_id, **self.batch(PROGRESS, rows)})
+
+    def reap(
+        self, connection: BaseDatabaseWrapper, size: int, error: Mapping[str, object], worker_id: str | None, exact: bool
+    ) -> list[Row]:
+        """Take back jobs whose lease is over, or all of one lost worker.
+
+        A job recorded as started: the attempt counts. One never started gets it back. ``exact``: the
+        record is known to be complete, so a job not in it is no suspect. Answers with (id, fence, status,
+        job_type, queue, priority, attempts, max_attempts, worker).
+        """
+        # MATERIALIZED candidates are found by the partial index of running jobs; lease_until itself is not
+        # indexed, so that a renewal can be a HOT update.
+        where = f"job.status = 2 AND job.lease_until < {self.now}"
+        if worker_id is not None:
+            where = "job.status = 2 AND job.worker_id = %(worker_id)s"
+        started = "job.run_started_at IS NOT NULL"
+        again = f"(NOT ({started}) OR job.attempts < job.max_attempts)"
+        suspect = f"CASE WHEN {started} THEN 1 ELSE %(unstarted_suspect)s END"
+        assign = f"""
+            {ended(self, again)},
+            attempts = CASE WHEN {started} THEN job.attempts ELSE job.attempts - 1 END,
+            crashes = job.crashes + {suspect},
+            {with_error(self, self.json_param("error"), "%(fingerprint)s", "%(last_error)s",
+                        started="job.run_started_at", when=started)}"""
+        sql = self.update_where(
+            where,
+            assign=assign,
+            returning="id, fence, status, job_type, queue, priority, attempts, max_attempts, worker_id",
+            limit=True,
+            skip_locked=True,
+        )
+        params = {**error, "size": size, "worker_id": worker_id, "unstarted_suspect": 0 if exact else 1}
+        return self.run(connection, sql, params)

@@ -1,0 +1,200 @@
+"""What is different on PostgreSQL, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
+from .claiming import ClaimRequest
+from .database import Database
+from .holding import STARTED
+from .inserting import PLAIN, TARGET, COLUMNS, ON_CONFLICT, NewJob
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+_ARRAYS = {
+    "id": "uuid[]",
+    "int": "int[]",
+    "float": "float8[]",
+    "text": "text[]",
+    "json": "jsonb[]",
+    "time": "timestamptz[]",
+}
+
+#: First key of the advisory locks that keep two claims from taking one lock key at the same instant.
+LOCK_SPACE = 0x6A71
+
+
+class PostgreSQL(Database):
+    """Row locks, arrays as batches, advisory locks, NOTIFY."""
+
+    # Not now(): in a long transaction that is the past. Not clock_timestamp(): it is volatile, so no index.
+    now = "statement_timestamp()"
+    notifies = True
+
+    def to_id(self, value: Any) -> UUID:
+        assert isinstance(value, UUID)
+        return value
+
+    def from_id(self, value: UUID) -> Any:
+        return value
+
+    def from_time(self, value: Any) -> Any:
+        return value
+
+    def time_param(self, name: str, delay: str) -> str:
+        return f"COALESCE(%({name})s::timestamptz, {self.shifted(self.now, f'%({delay})s')})"
+
+    def shifted(self, time: str, seconds: str) -> str:
+        return f"({time} + ({seconds})::float8 * interval '1 second')"
+
+    def time_text(self, time: str) -> str:
+        return f"""to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+
+    def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
+        inner = ", ".join(f"'{key}', {value}" for key, value in pairs.items())
+        return f"({document} || jsonb_build_object({inner}))"
+
+    def appended(self, errors: str, entry: str) -> str:
+        kept = (
+            f"CASE WHEN jsonb_array_length({errors}) < {ERRORS_KEPT} THEN {errors} "
+            f"ELSE {errors} - {ERRORS_KEPT_FROM_START} END"
+        )
+        return f"({kept}) || jsonb_build_array({entry})"
+
+    def json_param(self, name: str) -> str:
+        return f"%({name})s::jsonb"
+
+    def among(self, column: str, name: str, kind: str = "text") -> str:
+        return f"{column} = ANY(%({name})s::{_ARRAYS[kind]})"
+
+    def values(self, values: Iterable[Any]) -> Any:
+        return list(values)
+
+    def source(self, columns: Columns) -> str:
+        arrays = ", ".join(f"%({name})s::{_ARRAYS[kind]}" for name, kind in columns.items())
+        return f"SELECT * FROM unnest({arrays}) AS given({', '.join(columns)})"
+
+    def batch(self, columns: Columns, rows: Sequence[Row]) -> dict[str, Any]:
+        by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)
+        return {name: list(values) for name, values in zip(columns, by_column, strict=True)}
+
+    def update_given(self, columns: Columns, *, guard: str, assign: str, returning: str) -> str:
+        return f"""
+            WITH given AS MATERIALIZED ({self.source(columns)}),
+            locked AS MATERIALIZED (
+                SELECT job.id AS locked_id FROM {JOB_TABLE} AS job JOIN given ON given.job_id = job.id
+                WHERE {guard} ORDER BY job.id FOR NO KEY UPDATE OF job
+            )
+            UPDATE {JOB_TABLE} AS job SET {assign}
+            FROM given JOIN locked ON locked.locked_id = given.job_id
+            WHERE job.id = locked.locked_id
+            RETURNING {returning}"""
+
+    def update_where(
+        self, where: str, *, assign: str, returning: str, limit: bool = False, skip_locked: bool = False
+    ) -> str:
+        return f"""
+            WITH locked AS MATERIALIZED ({self._locked(where, limit, skip_locked)})
+            UPDATE {JOB_TABLE} AS job SET {assign} FROM locked WHERE job.id = locked.locked_id
+            RETURNING {returning}"""
+
+    def _locked(self, where: str, limit: bool, skip_locked: bool, strength: str = "NO KEY UPDATE") -> str:
+        return f"""
+            SELECT job.id AS locked_id FROM {JOB_TABLE} AS job WHERE {where} ORDER BY job.id
+            {"LIMIT %(size)s" if limit else ""} FOR {strength} {"SKIP LOCKED" if skip_locked else ""}"""
+
+    def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
+        values = ", ".join(f"%({name})s" for name in PLAIN)
+        sql = f"""
+            INSERT INTO {JOB_TABLE} ({TARGET})
+            VALUES ({values}, 1, {self.time_param("run_at", "run_delay")},
+                    {self.time_param("expires_at", "expires_delay")}, {self.now}, {self.now})
+            {ON_CONFLICT if job.dedupe_key is not None else ""}
+            RETURNING run_after, expires_at, created_at"""
+        rows = self.run(connection, sql, job._asdict())
+        return rows[0] if rows else None
+
+    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
+        conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
+        sql = f"""
+            INSERT INTO {JOB_TABLE} ({TARGET})
+            SELECT {", ".join(PLAIN)}, 1,
+                   COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
+                   COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
+                   {self.now}, {self.now}
+            FROM ({self.source(COLUMNS)}) AS given
+            {conflict}
+            RETURNING id, run_after, expires_at, created_at"""
+        made = self.run(connection, sql, self.batch(COLUMNS, jobs))
+        return {row[0]: row[1:] for row in made}
+
+    def next_lane(self, after: str) -> str:
+        probe = f"""
+            SELECT queue, priority FROM {JOB_TABLE} WHERE status = 1 {"AND " + after if after else ""}
+            ORDER BY queue DESC, priority DESC LIMIT 1"""
+        if not after:
+            return f"({probe})"
+        return f"SELECT found.* FROM lane CROSS JOIN LATERAL ({probe}) AS found"
+
+    def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
+        # Never "id IN (SELECT … LIMIT n FOR UPDATE …)": a nested loop runs that once a row and takes more
+        # than n. First the plain order over all lanes says how many to take from each; then so many are
+        # locked lane by lane, passing over what another claim holds, so that no claim locks more than it
+        # takes and two of them do not fight for the same rows.
+        due = self.due(request, "j")
+        return f"""
+            WITH RECURSIVE {self.lanes(request)},
+            wanted AS MATERIALIZED (
+                SELECT queue, priority, count(*) AS places FROM (
+                    SELECT served.queue, served.priority FROM served CROSS JOIN LATERAL (
+                        SELECT j.run_after, j.id FROM {JOB_TABLE} AS j WHERE {due}
+                        ORDER BY j.run_after, j.id LIMIT %(size)s
+                    ) AS first ORDER BY served.priority DESC, first.run_after, first.id LIMIT %(size)s
+                ) AS ordered GROUP BY queue, priority
+            ),
+            taken AS MATERIALIZED (
+                SELECT first.* FROM wanted AS served CROSS JOIN LATERAL (
+                    SELECT j.id, j.priority, j.run_after, j.crashes, j.lock_key FROM {JOB_TABLE} AS j
+                    WHERE {due} ORDER BY j.run_after, j.id LIMIT served.places FOR NO KEY UPDATE SKIP LOCKED
+                ) AS first
+            ),
+            {self.placed("taken")},
+            chosen AS MATERIALIZED (
+                SELECT p.id AS chosen_id, p.place FROM placed AS p
+                WHERE {self.takable} AND (
+                    p.lock_key IS NULL OR pg_try_advisory_xact_lock({LOCK_SPACE}, hashtext(p.lock_key)))
+            )
+            UPDATE {JOB_TABLE} AS job SET {self.claimed()}
+            FROM chosen WHERE job.id = chosen.chosen_id
+            RETURNING {", ".join(columns)}, chosen.place"""
+
+    def renew(
+        self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
+    ) -> list[Row]:
+        sql = f"""
+            WITH given AS MATERIALIZED ({self.source(STARTED)}),
+            locked AS MATERIALIZED (
+                {self._locked(f"job.status = 2 AND {self.among('job.worker_id', 'workers')}", False, True)}
+            ),
+            renewed AS (
+                UPDATE {JOB_TABLE} AS job
+                SET lease_until = {self.shifted(self.now, "%(lease)s")},
+                    run_started_at = COALESCE(job.run_started_at, {self.shifted(self.now, "-given.age")})
+                FROM locked LEFT JOIN given ON given.job_id = locked.locked_id
+                WHERE job.id = locked.locked_id
+            )
+            SELECT worker_id, id, fence, cancel_requested_at FROM {JOB_TABLE} AS job
+            WHERE job.status = 2 AND {self.among("job.worker_id", "workers")}"""
+        params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
+        return self.run(connection, sql, params)
+
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+        where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
+        sql = f"""
+            WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
+            DELETE FROM {JOB_TABLE} AS job USING locked WHERE job.id = locked.locked_id RETURNING job.id"""
+        return len(self.run(connection, sql, {"ids": self.ids(ids)}))

@@ -1,0 +1,179 @@
+"""What is different on SQLite, each with its reason."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
+from .claiming import ClaimRequest
+from .clock import UTC, as_text, process_now_text
+from .database import Database
+from .holding import STARTED
+from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from .clock import Instant
+
+
+class SQLite(Database):
+    """No row locks: one writer at a time, so a guarded UPDATE is all it takes. Batches travel as JSON."""
+
+    # The database's clock is this process's clock; as a parameter it has microseconds.
+    now = "%(now)s"
+
+    def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"now": process_now_text(), **params}
+
+    def to_id(self, value: Any) -> UUID:
+        return UUID(value)
+
+    def from_id(self, value: UUID) -> Any:
+        return value.hex
+
+    def from_time(self, value: Any) -> Any:
+        return None if value is None else as_text(value)
+
+    def time_param(self, name: str, delay: str) -> str:
+        return f"COALESCE(%({name})s, {self.shifted(self.now, f'%({delay})s')})"
+
+    def shifted(self, time: str, seconds: str) -> str:
+        # strftime knows milliseconds; the zeros keep one width, since instants are compared as text.
+        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', {time}, ({seconds}) || ' seconds')"
+
+    def time_text(self, time: str) -> str:
+        return f"replace({time}, ' ', 'T') || 'Z'"
+
+    def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
+        inner = ", ".join(f"'$.{key}', {value}" for key, value in pairs.items())
+        return f"json_set({document}, {inner})"
+
+    def appended(self, errors: str, entry: str) -> str:
+        kept = (
+            f"CASE WHEN json_array_length({errors}) < {ERRORS_KEPT} THEN {errors} "
+            f"ELSE json_remove({errors}, '$[{ERRORS_KEPT_FROM_START}]') END"
+        )
+        return f"json_insert({kept}, '$[#]', json({entry}))"
+
+    def json_param(self, name: str) -> str:
+        return f"%({name})s"
+
+    def among(self, column: str, name: str, kind: str = "text") -> str:
+        return f"{column} IN (SELECT value FROM json_each(%({name})s))"
+
+    def values(self, values: Iterable[Any]) -> Any:
+        return json.dumps(list(values))
+
+    def source(self, columns: Columns) -> str:
+        picked = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(columns))
+        return f"SELECT {picked} FROM json_each(%(given)s)"
+
+    def batch(self, columns: Columns, rows: Sequence[Row]) -> dict[str, Any]:
+        ids = [i for i, kind in enumerate(columns.values()) if kind == "id"]
+        plain = [[value.hex if i in ids else value for i, value in enumerate(row)] for row in rows]
+        return {"given": json.dumps(plain)}
+
+    def update_given(self, columns: Columns, *, guard: str, assign: str, returning: str) -> str:
+        return f"""
+            WITH given AS MATERIALIZED ({self.source(columns)})
+            UPDATE {JOB_TABLE} AS job SET {assign}
+            FROM given WHERE job.id = given.job_id AND {guard}
+            RETURNING {returning}"""
+
+    def update_where(
+        self, where: str, *, assign: str, returning: str, limit: bool = False, skip_locked: bool = False
+    ) -> str:
+        if limit:
+            where = f"""job.id IN (
+                SELECT job.id FROM {JOB_TABLE} AS job WHERE {where} ORDER BY job.id LIMIT %(size)s)"""
+        return f"UPDATE {JOB_TABLE} AS job SET {assign} WHERE {where} RETURNING {returning}"
+
+    def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
+        row = self._insert_params(job, datetime.datetime.now(UTC))
+        sql = f"{self._insert_sql(job.dedupe_key is not None)} RETURNING run_after, expires_at, created_at"
+        rows = self.run(connection, sql, row)
+        return rows[0] if rows else None
+
+    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
+        # executemany is the fastest way in and has no RETURNING, so keyed jobs are left to the look-up.
+        keyed = any(job.dedupe_key is not None for job in jobs)
+        now = datetime.datetime.now(UTC)
+        rows = [self._insert_params(job, now) for job in jobs]
+        with connection.cursor() as cursor:
+            cursor.executemany(self._insert_sql(keyed), rows)
+        return {
+            job.id: (row["run_at"], row["expires_at"], row["now"])
+            for job, row in zip(jobs, rows, strict=True)
+            if job.dedupe_key is None
+        }
+
+    def _insert_sql(self, keyed: bool) -> str:
+        # Times are worked out here, not by strftime, which would cut them to milliseconds.
+        values = ", ".join(f"%({name})s" for name in (*PLAIN, "status", "run_at", "expires_at", "now", "now"))
+        return f"INSERT INTO {JOB_TABLE} ({TARGET}) VALUES ({values}) {ON_CONFLICT if keyed else ''}"
+
+    def _insert_params(self, job: NewJob, now: Instant) -> dict[str, Any]:
+        def time(at: Instant | None, delay: float | None) -> str | None:
+            if at is None and delay is not None:
+                at = now + datetime.timedelta(seconds=delay)
+            return None if at is None else as_text(at)
+
+        row = {name: getattr(job, name) for name in PLAIN}
+        row["id"] = job.id.hex
+        row["status"] = 1
+        row["run_at"] = time(job.run_at, job.run_delay)
+        row["expires_at"] = time(job.expires_at, job.expires_delay)
+        row["now"] = as_text(now)
+        return row
+
+    def next_lane(self, after: str) -> str:
+        def probe(column: str) -> str:
+            return f"""(
+                SELECT {column} FROM {JOB_TABLE} WHERE status = 1 {"AND " + after if after else ""}
+                ORDER BY queue DESC, priority DESC LIMIT 1)"""
+
+        # No LATERAL here: two probes, and a last lane of NULLs that ends the recursion.
+        where = "FROM lane WHERE lane.queue IS NOT NULL" if after else ""
+        return f"SELECT {probe('queue')}, {probe('priority')} {where}"
+
+    def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
+        # OR IGNORE: a lock key that is running after all leaves its row alone and lets the others through.
+        return f"""
+            WITH RECURSIVE {self.lanes(request)},
+            taken AS MATERIALIZED (
+                SELECT t.id, t.priority, t.run_after, t.crashes, t.lock_key
+                FROM served CROSS JOIN {JOB_TABLE} AS t
+                WHERE t.id IN (
+                    SELECT j.id FROM {JOB_TABLE} AS j WHERE {self.due(request, "j")}
+                    ORDER BY j.run_after, j.id LIMIT %(size)s)
+                ORDER BY t.priority DESC, t.run_after, t.id LIMIT %(size)s
+            ),
+            {self.placed("taken")}
+            UPDATE OR IGNORE {JOB_TABLE} AS job SET {self.claimed()}
+            WHERE job.status = 1 AND job.id IN (SELECT p.id FROM placed AS p WHERE {self.takable})
+            RETURNING {", ".join(columns)}, printf('%%04d %%s %%s', 1000 - priority, run_after, id)"""
+
+    def renew(
+        self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
+    ) -> list[Row]:
+        age = "(SELECT -given.age FROM given WHERE given.job_id = job.id)"
+        sql = f"""
+            WITH given AS MATERIALIZED ({self.source(STARTED)})
+            UPDATE {JOB_TABLE} AS job
+            SET lease_until = {self.shifted(self.now, "%(lease)s")},
+                run_started_at = COALESCE(job.run_started_at, {self.shifted(self.now, age)})
+            WHERE job.status = 2 AND {self.among("job.worker_id", "workers")}
+            RETURNING worker_id, id, fence, cancel_requested_at"""
+        params = {"workers": self.values(worker_ids), "lease": lease, **self.batch(STARTED, started)}
+        return self.run(connection, sql, params)
+
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+        sql = f"""
+            DELETE FROM {JOB_TABLE} WHERE {self.among("id", "ids", "id")} AND status IN (3, 4, 5)
+            RETURNING id"""
+        return len(self.run(connection, sql, {"ids": self.ids(ids)}))

@@ -1,0 +1,38 @@
+"""The moves: the only writers of ``Job.status``. ``Job.objects`` has them all."""
+
+from __future__ import annotations
+
+from .base import QueueAliasManager, Token
+from .claim import ClaimedJob, ClaimMoves
+from .control import ControlMoves, Report
+from .counts import Counts
+from .enqueue import EnqueueMoves
+from .finish import FinishMoves, Settlement
+from .prune import PruneMoves
+from .queues import QueueManager
+from .rescue import Renewal, RescueMoves
+from .workers import WorkerFacts, WorkerManager
+
+__all__ = [
+    "ClaimedJob",
+    "JobManager",
+    "JobQuerySet",
+    "QueueManager",
+    "Renewal",
+    "Report",
+    "Settlement",
+    "Token",
+    "WorkerFacts",
+    "WorkerManager",
+]
+
+
+class JobQuerySet(ControlMoves, PruneMoves, Counts, EnqueueMoves):
+    """Jobs, and what can be done to all that are selected: cancel, retry, reschedule, prune, counts."""
+
+
+_SelectionManager = QueueAliasManager.from_queryset(JobQuerySet)
+
+
+class JobManager(ClaimMoves, FinishMoves, RescueMoves, _SelectionManager):  # type: ignore[misc,valid-type]
+    """``Job.objects``: every move there is. Those that carry a token are not on query sets."""

@@ -1,0 +1,145 @@
+"""``claim``: due jobs become this worker's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.db import IntegrityError
+
+from ..databases.base import Row
+from ..databases.claiming import ClaimRequest
+from ..exceptions import InvalidOption
+from ..registry import check_whole
+from .base import Moves
+from .preparing import check_text
+
+if TYPE_CHECKING:
+    from ..models import Job
+
+WORKER_ID_LENGTH = 64
+LEASE_MAX = 86_400.0
+LIMIT_MAX = 10_000
+
+
+class ClaimedJob(NamedTuple):
+    """A claimed job as a worker needs it: no model instance, JSON still as text."""
+
+    id: UUID
+    fence: int
+    job_type: str
+    queue: str
+    priority: int
+    payload: str
+    context: str
+    attempts: int
+    max_attempts: int
+    crashes: int
+
+
+class ClaimMoves(Moves):
+    """The move that gives jobs to workers."""
+
+    def claim(
+        self,
+        *,
+        worker_id: str,
+        limit: int = 1,
+        lease: float = 60,
+        queues: Sequence[str] | None = None,
+        exclude_queues: Sequence[str] = (),
+        exclude_types: Sequence[str] = (),
+        suspects: bool = True,
+    ) -> list[Job]:
+        """Take up to ``limit`` due jobs for ``worker_id`` and return them in claim order.
+
+        Order is priority (higher first), due time, age. The claim holds for ``lease`` seconds (1 … 86,400)
+        unless renewed. ``queues``: only these; None is all but the paused ones. A job whose worker was
+        lost before is given out alone, or not at all with ``suspects=False``. Of jobs with one lock key at
+        most one is given out, and none while one runs. Raises ``InvalidOption``.
+        """
+        request = ClaimRequest(
+            worker_id=worker_id,
+            limit=limit,
+            lease=lease,
+            queues=queues,
+            exclude_queues=exclude_queues,
+            exclude_types=exclude_types,
+            suspects=suspects,
+        )
+        fields = self.model._meta.concrete_fields
+        rows = self.claim_rows(request, [field.column for field in fields])
+        converters = [self._converters(field) for field in fields]
+        names = [field.attname for field in fields]
+        return [self.model.from_db(self.db, names, self._converted(row, converters)) for row in rows]
+
+    async def aclaim(self, **options: Any) -> list[Job]:
+        """``claim`` for async code."""
+        return await sync_to_async(self.claim)(**options)
+
+    def claim_for_worker(self, request: ClaimRequest) -> list[ClaimedJob]:
+        """``claim`` without model instances."""
+        to_id = self._database.to_id
+        rows = self.claim_rows(request, ClaimedJob._fields)
+        return [ClaimedJob(to_id(row[0]), *row[1:]) for row in rows]
+
+    def claim_rows(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
+        """The claimed jobs' columns, as the database gives them."""
+        check_request(request)
+        try:
+            return self._claim(request, columns)
+        except IntegrityError:
+            # A lock key started elsewhere between our look and our write. Not an error: take what has no
+            # key, and if nothing has, keyed jobs one at a time until one is refused again.
+            return self._claim_past_collision(request, columns)
+
+    def _claim_past_collision(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
+        rows = self._claim(replace(request, keyed=False), columns)
+        while len(rows) < request.limit:
+            try:
+                one = self._claim(replace(request, limit=1), columns)
+            except IntegrityError:
+                break
+            if not one:
+                break
+            rows += one
+        return rows
+
+    def _claim(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
+        with self._undoable():
+            return self._database.claim(self._connection, request, columns)
+
+    def _converters(self, field: Any) -> list[Any]:
+        connection = self._connection
+        expression = field.get_col(self.model._meta.db_table)
+        return [
+            (converter, expression)
+            for converter in (
+                *connection.ops.get_db_converters(expression),
+                *field.get_db_converters(connection),
+            )
+        ]
+
+    def _converted(self, row: Row, converters: list[Any]) -> list[Any]:
+        values = []
+        for value, chain in zip(row, converters, strict=True):
+            for converter, expression in chain:
+                value = converter(value, expression, self._connection)  # noqa: PLW2901 - a chain
+            values.append(value)
+        return values
+
+
+def check_request(request: ClaimRequest) -> None:
+    """Raise ``InvalidOption`` for what no claim can be made of."""
+    check_text("worker_id", request.worker_id, WORKER_ID_LENGTH)
+    check_whole("limit", request.limit, 1, LIMIT_MAX)
+    lease = request.lease
+    if isinstance(lease, bool) or not isinstance(lease, int | float) or not 1 <= lease <= LEASE_MAX:
+        raise InvalidOption(f"lease={lease!r} must be a number of seconds from 1 to {LEASE_MAX:g}.")
+    for name in ("queues", "exclude_queues", "exclude_types"):
+        value = getattr(request, name)
+        if isinstance(value, str):
+            raise InvalidOption(f"{name}={value!r} must be a list of names, e.g. [{value!r}].")

@@ -1,0 +1,172 @@
+"""What people do to jobs: cancel, retry, reschedule. Each on every job the query set selects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.db import IntegrityError
+
+from .. import conf, signals
+from ..databases.base import Row
+from ..databases.clock import moment
+from ..databases.waking import wake_workers
+from ..exceptions import InvalidOption
+from ..payloads import encode_payload
+from ..registry import check_whole
+from ..states import PRIORITY_MAX, PRIORITY_MIN, JobStatus
+from .base import SelectionMoves
+
+#: Jobs in one statement.
+CHUNK = 500
+
+
+@dataclass(slots=True)
+class Report:
+    """How many jobs a move changed, and how many it refused by reason."""
+
+    done: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def __int__(self) -> int:
+        return self.done
+
+    def __str__(self) -> str:
+        parts = [f"{self.done} done"]
+        parts += [f"{count} refused: {reason}" for reason, count in self.refused.items()]
+        return "; ".join(parts)
+
+
+class ControlMoves(SelectionMoves):
+    """Guarded by status, so a worker that is faster wins and the job is counted as refused."""
+
+    def cancel(self, reason: str = "cancelled by a person") -> Report:
+        """PENDING → CANCELLED; a RUNNING job is asked to stop, which its handler sees within 2 s."""
+
+        def move(ids: Sequence[UUID]) -> list[Row]:
+            return self._database.cancel(self._connection, ids, reason)
+
+        def tell(job: Any) -> None:
+            if job.status == JobStatus.CANCELLED:
+                signals.announce(signals.job_finished, self.model, job, status=job.status, error=reason)
+
+        return self._move(move, tell)
+
+    def retry(self, payload: Mapping[str, Any] | None = None) -> Report:
+        """DEAD, CANCELLED → PENDING, due now, attempts from 0; with another ``payload`` if given.
+
+        A job whose dedupe key another active job has is refused, and does not stop the others.
+        """
+        text = None if payload is None else encode_payload(payload, conf.current().MAX_PAYLOAD_BYTES)
+
+        def move(ids: Sequence[UUID]) -> list[Row]:
+            return self._retry(ids, text)
+
+        def tell(job: Any) -> None:
+            signals.announce(signals.job_retried, self.model, job, error="", run_after=None)
+            wake_workers(self.db, [job.queue])
+
+        return self._move(move, tell)
+
+    def reschedule(
+        self, run_after: datetime | timedelta | None = None, *, priority: int | None = None
+    ) -> Report:
+        """Another due time (aware datetime or timedelta; ``timedelta(0)`` is now) or priority for PENDING jobs."""
+        changes: dict[str, object] = {}
+        if run_after is not None:
+            run_at, changes["run_delay"] = moment("run_after", run_after)
+            changes["run_at"] = self._database.from_time(run_at)
+        if priority is not None:
+            check_whole("priority", priority, PRIORITY_MIN, PRIORITY_MAX)
+            changes["priority"] = priority
+        if not changes:
+            raise InvalidOption("reschedule() needs run_after, priority or both.")
+
+        def move(ids: Sequence[UUID]) -> list[Row]:
+            return self._database.reschedule(self._connection, ids, changes)
+
+        return self._move(move, lambda job: wake_workers(self.db, [job.queue]))
+
+    async def acancel(self, reason: str = "cancelled by a person") -> Report:
+        """``cancel`` for async code."""
+        return await sync_to_async(self.cancel)(reason)
+
+    async def aretry(self, payload: Mapping[str, Any] | None = None) -> Report:
+        """``retry`` for async code."""
+        return await sync_to_async(self.retry)(payload)
+
+    async def areschedule(
+        self, run_after: datetime | timedelta | None = None, *, priority: int | None = None
+    ) -> Report:
+        """``reschedule`` for async code."""
+        return await sync_to_async(self.reschedule)(run_after, priority=priority)
+
+    def _move(self, move: Callable[[Sequence[UUID]], list[Row]], tell: Callable[[Any], None]) -> Report:
+        """Move the selected jobs chunk by chunk, each its own statement, and count what was refused."""
+        report = Report()
+        for ids in self._chunks():
+            moved = {self._database.to_id(row[0]): row for row in move(ids)}
+            report.done += len(moved)
+            report.refused += self._refusals([one for one in ids if one not in moved])
+            for row in moved.values():
+                tell(self._brief(row))
+        return report
+
+    def _chunks(self) -> Iterator[list[UUID]]:
+        """The ids selected now, by key, without holding a million of them."""
+        if self.query.is_sliced:
+            ids = list(self.values_list("pk", flat=True))
+            yield from (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
+            return
+        by_key = self.order_by("pk").values_list("pk", flat=True)
+        chunk = list(by_key[:CHUNK])
+        while chunk:
+            yield chunk
+            chunk = list(by_key.filter(pk__gt=chunk[-1])[:CHUNK])
+
+    def _refusals(self, ids: Sequence[UUID]) -> Counter[str]:
+        """Why these were not moved: where they stand now."""
+        if not ids:
+            return Counter()
+        standing = {
+            self._database.to_id(row[0]): JobStatus(row[3])
+            for row in self._database.standing(self._connection, ids)
+        }
+        return Counter(
+            _REFUSALS.get(standing[one], f"is {standing[one].label}") if one in standing else "is gone" for one in ids
+        )
+
+    def _brief(self, row: Row) -> Any:
+        """A job with just the columns that receivers are promised."""
+        names = ("id", "status", "job_type", "queue", "priority", "attempts", "max_attempts")
+        values = (self._database.to_id(row[0]), JobStatus(row[1]), *row[2:])
+        return self.model.from_db(self.db, names, values)
+
+    def _retry(self, ids: Sequence[UUID], payload: str | None) -> list[Row]:
+        """Retry a chunk: those without a dedupe key at once, the others one of a key at a time."""
+        keys = dict(self.model.objects.using(self.db).filter(pk__in=ids).values_list("pk", "dedupe_key"))
+        first_of_key = {key: one for one, key in reversed(keys.items()) if key is not None}
+        chosen = [one for one, key in keys.items() if key is None or first_of_key[key] == one]
+        try:
+            with self._undoable():
+                return self._database.retry(self._connection, chosen, payload)
+        except IntegrityError:
+            return [row for one in chosen for row in self._retry_one(one, payload)]
+
+    def _retry_one(self, one: UUID, payload: str | None) -> list[Row]:
+        try:
+            with self._undoable():
+                return self._database.retry(self._connection, [one], payload)
+        except IntegrityError:  # its key was taken between the statement's look and its write
+            return []
+
+
+_REFUSALS = {
+    JobStatus.DEAD: "is dead, or another active job has its dedupe key",
+    JobStatus.RUNNING: "is running",
+}

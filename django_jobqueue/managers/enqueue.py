@@ -1,0 +1,207 @@
+"""``enqueue``: a row inside the caller's transaction, at most one active per dedupe key."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+from .. import logs, signals
+from ..databases.base import Row
+from ..databases.clock import from_database
+from ..databases.inserting import NewJob
+from ..databases.waking import wake_workers
+from ..exceptions import EnqueueContended, InvalidOption
+from ..states import ACTIVE
+from .base import Moves
+from .preparing import EnqueueOptions, prepare
+
+if TYPE_CHECKING:
+    from ..models import Job
+
+#: Jobs in one INSERT of ``enqueue_many``.
+CHUNK = 1_000
+#: How often an insert is tried while the holder of its dedupe key keeps ending just then.
+TRIES = 3
+
+
+class EnqueueMoves(Moves):
+    """The moves that make jobs."""
+
+    def enqueue(
+        self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job:
+        """Make a job and return it.
+
+        ``payload`` is a JSON object, the keyword arguments of the handler. Options, each None by default
+        for what the type says: ``run_after`` (aware datetime or timedelta; now), ``priority`` (-100 … 100,
+        higher first; 0), ``max_attempts`` (starts; 3), ``queue`` ("default"), ``dedupe_key``,
+        ``lock_key``, ``expires_at`` (aware datetime or timedelta: not started by then, the job is
+        CANCELLED).
+
+        If an active job has the dedupe key, that one is returned, with ``created`` False. The row is
+        written in the caller's transaction; with the queue on another database, it is written when the
+        open transaction there commits, and ``created`` is None. While another open transaction has
+        enqueued the same dedupe key, the call waits for it to end (PostgreSQL; SQLite has one writer).
+
+        Raises ``InvalidPayload``, ``UnknownJobType``, ``UnknownQueue`` or ``InvalidOption`` before
+        anything is stored.
+        """
+        new = prepare(job_type, payload, _known(options))
+        elsewhere = self._open_transaction_elsewhere()
+        if elsewhere is not None:
+            transaction.on_commit(lambda: self._insert([new]), using=elsewhere)
+            return self._job(new, None)
+        return self._insert([new])[0]
+
+    def enqueue_many(
+        self, jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[Job]:
+        """Make many jobs; the list that comes back is in the order given.
+
+        Each is ``(job_type, payload)`` or a dict of ``enqueue``'s arguments; ``options`` hold for all that
+        do not say otherwise. Dedupe keys are honoured row by row, also within the list. All or none are
+        stored; 1,000 go into one statement.
+        """
+        new = [prepare(*_split(one, options)) for one in jobs]
+        elsewhere = self._open_transaction_elsewhere()
+        if elsewhere is not None:
+            transaction.on_commit(lambda: self._insert(new), using=elsewhere)
+            return [self._job(one, None) for one in new]
+        return self._insert(new)
+
+    async def aenqueue(
+        self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job:
+        """``enqueue`` for async code."""
+        return await sync_to_async(self.enqueue)(job_type, payload, **options)
+
+    async def aenqueue_many(
+        self, jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[Job]:
+        """``enqueue_many`` for async code."""
+        return await sync_to_async(self.enqueue_many)(jobs, **options)
+
+    def _open_transaction_elsewhere(self) -> str | None:
+        """The alias of a transaction that the job should wait for, if the queue's own has none open."""
+        if self._connection.in_atomic_block:
+            return None
+        others = [
+            one.alias
+            for one in connections.all(initialized_only=True)
+            if one.in_atomic_block and one.alias != self.db
+        ]
+        return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in others else next(iter(others), None)
+
+    def _insert(self, new: Sequence[NewJob]) -> list[Job]:
+        if len(new) == 1:
+            return self._told([self._insert_one(new[0])])
+        with transaction.atomic(using=self.db):
+            return self._told(self._insert_all(new))
+
+    def _told(self, jobs: list[Job]) -> list[Job]:
+        """Tell receivers, workers and the log of the jobs that were made."""
+        made = [job for job in jobs if job.created]
+        for job in made:
+            signals.announce(signals.job_enqueued, self.model, job)
+        wake_workers(self.db, {job.queue for job in made})
+        logs.enqueued(jobs)
+        return jobs
+
+    def _insert_one(self, new: NewJob) -> Job:
+        for _ in range(TRIES):
+            row = self._database.insert(self._connection, new)
+            if row is not None:
+                return self._job(new, row)
+            holder = self._holders([new.dedupe_key]).get(new.dedupe_key)
+            if holder is not None:
+                holder.created = False
+                return holder
+        raise EnqueueContended(str(new.dedupe_key))
+
+    def _insert_all(self, new: Sequence[NewJob]) -> list[Job]:
+        # Sorted by key: two lists with the same keys in different orders would deadlock.
+        pending = sorted(new, key=lambda one: (one.dedupe_key or "", one.id))
+        jobs: dict[UUID, Job] = {}
+        for _ in range(TRIES):
+            left: list[NewJob] = []
+            for start in range(0, len(pending), CHUNK):
+                left += self._insert_chunk(pending[start : start + CHUNK], jobs)
+            if not left:
+                return [jobs[one.id] for one in new]
+            pending = left
+        raise EnqueueContended(str(pending[0].dedupe_key))
+
+    def _insert_chunk(self, chunk: Sequence[NewJob], jobs: dict[UUID, Job]) -> list[NewJob]:
+        """Insert a chunk and put its jobs into ``jobs``; returns those neither made nor found."""
+        made = self._database.insert_many(self._connection, chunk)
+        left = []
+        holders = self._holders([one.dedupe_key for one in chunk if one.id not in made])
+        for one in chunk:
+            if one.id in made:
+                jobs[one.id] = self._job(one, made[one.id])
+            elif one.dedupe_key in holders:
+                jobs[one.id] = job = copy.copy(holders[one.dedupe_key])
+                job.created = job.id == one.id
+            else:
+                left.append(one)
+        return left
+
+    def _holders(self, keys: Sequence[str | None]) -> dict[str | None, Job]:
+        """The active job of each of these dedupe keys."""
+        if not keys:
+            return {}
+        active = self.model.objects.using(self.db).filter(dedupe_key__in=keys, status__in=ACTIVE)
+        return {job.dedupe_key: job for job in active}
+
+    def _job(self, new: NewJob, row: Row | None) -> Job:
+        """The job as a model instance, without asking the database again."""
+        run_after, expires_at, created_at = row or (new.run_at, new.expires_at, None)
+        job = self.model(
+            id=new.id,
+            job_type=new.job_type,
+            queue=new.queue,
+            priority=new.priority,
+            payload=json.loads(new.payload),
+            context=json.loads(new.context),
+            dedupe_key=new.dedupe_key,
+            lock_key=new.lock_key,
+            max_attempts=new.max_attempts,
+            run_after=from_database(run_after),
+            expires_at=from_database(expires_at),
+            created_at=from_database(created_at),
+            updated_at=from_database(created_at),
+        )
+        job._state.adding = False
+        job._state.db = self.db
+        job.created = None if row is None else True
+        return job
+
+
+def _known(options: EnqueueOptions) -> EnqueueOptions:
+    """The options, or an error that names the one nobody knows."""
+    if unknown := options.keys() - EnqueueOptions.__annotations__.keys():
+        names = ", ".join(sorted(EnqueueOptions.__annotations__))
+        raise InvalidOption(f"enqueue() has no option {min(unknown)!r}. It has: {names}.")
+    return options
+
+
+def _split(
+    one: tuple[str, Mapping[str, Any]] | Mapping[str, Any], common: EnqueueOptions
+) -> tuple[str, Mapping[str, Any] | None, EnqueueOptions]:
+    """One item of ``enqueue_many``, as the arguments of ``prepare``."""
+    if isinstance(one, tuple) and len(one) == 2:  # noqa: PLR2004 - a pair
+        return one[0], one[1], _known(common)
+    if isinstance(one, Mapping) and "job_type" in one:
+        rest = {**common, **one}
+        job_type, payload = rest.pop("job_type"), rest.pop("payload", None)
+        return job_type, payload, _known(rest)  # type: ignore[arg-type]
+    raise InvalidOption(
+        f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of the arguments of "
+        'enqueue(), {"job_type": …, "payload": …, "priority": …}.'
+    )

@@ -1,0 +1,165 @@
+"""The end of an attempt: complete, fail, snooze, release. Written only while the claim still holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from .. import conf, logs, registry, signals
+from ..databases.base import Row
+from ..databases.clock import from_database
+from ..exceptions import InvalidOption, TooManyReleases, TooManySnoozes, UnknownTypeHere, as_seconds
+from ..payloads import encode_result
+from ..retries import DEFAULT_RETRY, delay_after
+from ..states import FINISHED, JobStatus
+from .base import Moves
+from .failures import describe, describe_cause
+from .outcomes import Done, Failed, Outcome, Released, Snoozed, UnknownHere
+
+if TYPE_CHECKING:
+    from ..models import Job
+
+#: "Work it out from the type's retry rule."
+BY_TYPE: Any = object()
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What came of a batch of outcomes: the new status of each job written, and those no longer held."""
+
+    written: dict[UUID, JobStatus] = field(default_factory=dict)
+    lost: list[Outcome] = field(default_factory=list)
+
+
+class FinishMoves(Moves):
+    """The moves that end an attempt. Each takes a claimed job (or anything with its token)."""
+
+    def complete(self, job: Job, result: Any = None) -> bool:
+        """RUNNING → DONE with ``result`` (any JSON value). False if the claim was lost.
+
+        Raises ``InvalidResult`` for what JSON cannot hold or what is over JOBQUEUE["MAX_RESULT_BYTES"].
+        """
+        return self._settle_one(job, Done(job, None, encode_result(result, conf.current().MAX_RESULT_BYTES)))
+
+    def fail(self, job: Job, error: BaseException | str, *, delay: float | timedelta | None = BY_TYPE) -> bool:
+        """RUNNING → PENDING after ``delay`` (seconds or timedelta), or DEAD: out of attempts, or None.
+
+        Left out, the delay follows the type's retry rule. CANCELLED if that was asked. False if the claim
+        was lost.
+        """
+        exception = RuntimeError(error) if isinstance(error, str) else error
+        if delay is BY_TYPE:
+            known = registry.find(job.job_type)
+            delay = delay_after(known.retry if known else DEFAULT_RETRY, exception, job)
+        elif delay is not None:
+            delay = as_seconds(delay)
+        outcome = Failed(job, failure=describe(exception), delay=delay)  # type: ignore[arg-type]
+        return self._settle_one(job, outcome)
+
+    def snooze(self, job: Job, delay: float | timedelta) -> bool:
+        """RUNNING → PENDING after ``delay``, not counted; DEAD past JOBQUEUE["MAX_SNOOZES"]."""
+        return self._settle_one(job, Snoozed(job, delay=as_seconds(delay)))
+
+    def release(self, job: Job) -> bool:
+        """RUNNING → PENDING as it was, not counted; past JOBQUEUE["MAX_RELEASES"] the attempt counts."""
+        return self._settle_one(job, Released(job))
+
+    def settle(self, worker_id: str, outcomes: Sequence[Outcome], *, unsure: bool = False) -> Settlement:
+        """Write many outcomes of one worker, one statement per kind.
+
+        ``unsure``: an earlier try ended without an answer, so an outcome that is not accepted is looked up:
+        if the row shows that it was written then, it counts as written.
+        """
+        kinds: dict[type[Outcome], list[Outcome]] = defaultdict(list)
+        for outcome in outcomes:
+            kinds[type(outcome)].append(outcome)
+        settlement = Settlement()
+        for kind, batch in kinds.items():
+            rows = _WRITERS[kind](self, worker_id, batch)
+            written = {self._database.to_id(row[0]): row for row in rows}
+            missing = [one for one in batch if one.job.id not in written]
+            if missing and unsure:
+                written |= self._written_before(worker_id, missing)
+            self._tell(batch, written, settlement)
+        return settlement
+
+    def _settle_one(self, job: Job, outcome: Outcome) -> bool:
+        if not job.worker_id:
+            raise InvalidOption(f"Job {job.id} was never claimed, so there is no attempt to end. Claim it first.")
+        return bool(self.settle(job.worker_id, [outcome]).written)
+
+    def _written_before(self, worker_id: str, missing: Iterable[Outcome]) -> dict[UUID, Row]:
+        fences = {one.job.id: one.job.fence for one in missing}
+        found = {}
+        for row in self._database.standing(self._connection, list(fences)):
+            job_id, worker, fence, status, *rest = self._database.to_id(row[0]), *row[1:]
+            if (worker, fence) == (worker_id, fences[job_id]) and status != JobStatus.RUNNING:
+                found[job_id] = (job_id, fence, status, *rest)
+        return found
+
+    def _tell(self, batch: Sequence[Outcome], written: dict[UUID, Row], settlement: Settlement) -> None:
+        """Sort a batch into written and lost; log and announce each."""
+        for outcome in batch:
+            job = outcome.job
+            row = written.get(job.id)
+            if row is None:
+                settlement.lost.append(outcome)
+                logs.claim_lost(job)
+                continue
+            status = JobStatus(row[2])
+            settlement.written[job.id] = status
+            failed = isinstance(outcome, Failed)
+            if status is JobStatus.DONE:
+                signals.announce(signals.job_finished, self.model, job, status=status, error="")
+            elif status in FINISHED:
+                logs.attempt_failed(job, status.name, row[4], None)
+                signals.announce(signals.job_finished, self.model, job, status=status, error=row[4])
+            elif failed:
+                run_after = from_database(row[3])
+                logs.attempt_failed(job, status.name, row[4], run_after)
+                signals.announce(signals.job_retried, self.model, job, error=row[4], run_after=run_after)
+
+
+def _complete(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+    rows = [(one.job.id, one.job.fence, one.started, one.result) for one in batch]
+    return moves._database.complete(moves._connection, worker_id, rows)
+
+
+def _fail(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+    rows = [(one.job.id, one.job.fence, one.started, one.delay, *one.failure) for one in batch]
+    return moves._database.fail(moves._connection, worker_id, rows)
+
+
+def _snooze(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+    most = conf.current().MAX_SNOOZES
+    failure = describe_cause(TooManySnoozes, f"snoozed more than {most} times")
+    rows = [(one.job.id, one.job.fence, one.started, one.delay) for one in batch]
+    return moves._database.snooze(moves._connection, worker_id, rows, {"most": most, **failure.as_params()})
+
+
+def _release(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+    most = conf.current().MAX_RELEASES
+    failure = describe_cause(TooManyReleases, f"given back more than {most} times, and no attempt is left")
+    rows = [(one.job.id, one.job.fence) for one in batch]
+    return moves._database.release(moves._connection, worker_id, rows, {"most": most, **failure.as_params()})
+
+
+def _release_unknown(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+    grace = conf.current().UNKNOWN_TYPE_GRACE
+    failure = describe_cause(UnknownTypeHere, f"no worker that took the job in {grace} knew its type")
+    rows = [(one.job.id, one.job.fence) for one in batch]
+    too_long = {"grace": grace.total_seconds(), **failure.as_params()}
+    return moves._database.release_unknown(moves._connection, worker_id, rows, too_long)
+
+
+_WRITERS: dict[type[Outcome], Callable[[FinishMoves, str, Sequence[Any]], list[Row]]] = {
+    Done: _complete,
+    Failed: _fail,
+    Snoozed: _snooze,
+    Released: _release,
+    UnknownHere: _release_unknown,
+}

@@ -1,0 +1,64 @@
+"""How an attempt ended, as the worker hands it to ``settle``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from .failures import Failure
+
+
+class Held(Protocol):
+    """A claimed job: what an outcome needs to know of it. ``Job`` and ``ClaimedJob`` both are one."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def job_type(self) -> str: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def max_attempts(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Base: which job, and how many seconds after its claim the handler started (None: never)."""
+
+    job: Held
+    started: float | None = None
+
+
+@dataclass(slots=True)
+class Done(Outcome):
+    """It returned; ``result`` is JSON text or None."""
+
+    result: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Failed(Outcome):
+    """It raised. Again after ``delay`` seconds, or never (None)."""
+
+    failure: Failure
+    delay: float | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Snoozed(Outcome):
+    """It asked for later; not counted."""
+
+    delay: float
+
+
+@dataclass(slots=True)
+class Released(Outcome):
+    """Given back, not counted."""
+
+
+@dataclass(slots=True)
+class UnknownHere(Outcome):
+    """Given back by a worker that does not know the type."""

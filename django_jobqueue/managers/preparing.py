@@ -1,0 +1,128 @@
+"""From the arguments of ``enqueue`` to a row that can be inserted, or a clear error; no database needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from django.conf import settings
+from django.utils import timezone, translation
+
+from .. import conf, registry
+from ..databases.clock import moment
+from ..databases.inserting import NewJob
+from ..exceptions import InvalidOption, UnknownQueue
+from ..payloads import encode_payload
+from ..registry import JobType, check_whole
+from ..states import (
+    DEFAULT_QUEUE,
+    JOB_TYPE_LENGTH,
+    KEY_LENGTH,
+    MAX_ATTEMPTS_LIMIT,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    QUEUE_LENGTH,
+)
+from .ids import new_job_id
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """Everything a call may say about a job besides its type and payload. None: what the type says."""
+
+    run_after: Any
+    priority: int | None
+    max_attempts: int | None
+    queue: str | None
+    dedupe_key: str | None
+    lock_key: str | None
+    expires_at: Any
+
+
+def prepare(job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOptions) -> NewJob:
+    """Check every argument and fill in what the type says. Raises the error classes of ``exceptions``."""
+    using = conf.current()
+    registered = registry.get(job_type, using.EXTERNAL_TYPES)
+    check_text("job_type", job_type, JOB_TYPE_LENGTH)
+    payload = {} if payload is None else payload
+    text = encode_payload(payload, using.MAX_PAYLOAD_BYTES)
+    if registered is not None:
+        registered.bind((), payload)
+    run_at, run_delay = moment("run_after", options.get("run_after"))
+    expires = options.get("expires_at")
+    expires_at, expires_delay = moment("expires_at", expires)
+    return NewJob(
+        id=new_job_id(),
+        job_type=job_type,
+        queue=_queue(options.get("queue"), registered, using),
+        priority=_priority(options.get("priority"), registered),
+        payload=text,
+        context=current_context(),
+        dedupe_key=_key("dedupe_key", options.get("dedupe_key"), registered, payload),
+        lock_key=_key("lock_key", options.get("lock_key"), registered, payload),
+        max_attempts=_max_attempts(options.get("max_attempts"), registered, using),
+        run_at=run_at,
+        run_delay=run_delay,
+        expires_at=expires_at,
+        expires_delay=None if expires is None else expires_delay,
+    )
+
+
+def check_text(name: str, value: Any, most: int) -> None:
+    """Raise ``InvalidOption`` unless ``value`` is storable text of 1 to ``most`` characters."""
+    if not isinstance(value, str) or not 1 <= len(value) <= most:
+        raise InvalidOption(f"{name}={value!r:.300} must be text of 1 to {most} characters.")
+    if "\x00" in value or not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value):
+        raise InvalidOption(f"{name}={value!r} contains a NUL character or a lone surrogate. Remove it.")
+
+
+def check_queue(name: Any, using: conf.JobQueueSettings) -> str:
+    """The queue's name. Raises ``UnknownQueue`` if queues are declared and it is not among them."""
+    check_text("queue", name, QUEUE_LENGTH)
+    if using.QUEUES is not None and name not in using.QUEUES:
+        raise UnknownQueue(name, using.QUEUES)
+    return str(name)
+
+
+def current_context() -> str:
+    """JSON of what travels with a job: the active language and time zone, where they are not the site's own."""
+    context = {}
+    language = translation.get_language()
+    if language is not None and language != settings.LANGUAGE_CODE:
+        context["language"] = language
+    zone = timezone.get_current_timezone_name()
+    if zone != settings.TIME_ZONE:
+        context["time_zone"] = zone
+    return json.dumps(context) if context else "{}"
+
+
+def _queue(given: str | None, registered: JobType | None, using: conf.JobQueueSettings) -> str:
+    if given is None:
+        given = registered.queue if registered else DEFAULT_QUEUE
+    return check_queue(given, using)
+
+
+def _priority(given: int | None, registered: JobType | None) -> int:
+    if given is None:
+        return registered.priority if registered else 0
+    check_whole("priority", given, PRIORITY_MIN, PRIORITY_MAX)
+    return given
+
+
+def _max_attempts(given: int | None, registered: JobType | None, using: conf.JobQueueSettings) -> int:
+    if given is None:
+        given = registered.max_attempts if registered else None
+    if given is None:
+        return using.MAX_ATTEMPTS
+    check_whole("max_attempts", given, 1, MAX_ATTEMPTS_LIMIT)
+    return given
+
+
+def _key(
+    name: str, given: str | None, registered: JobType | None, payload: Mapping[str, Any]
+) -> str | None:
+    if given is None and registered is not None:
+        given = registered.key_for(getattr(registered, name), payload)
+    if given is not None:
+        check_text(name, given, KEY_LENGTH)
+    return given

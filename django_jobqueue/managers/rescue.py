@@ -1,0 +1,97 @@
+"""What keeps claims alive, and takes back those of workers that are gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from .. import logs, signals
+from ..databases.base import Row
+from ..exceptions import JobExpired, WorkerLost
+from ..states import FINISHED, JobStatus
+from .base import Moves
+from .failures import describe_cause
+
+#: Jobs in one statement of a sweep.
+SWEEP = 500
+
+
+@dataclass(slots=True)
+class Renewal:
+    """What a renewal found: by worker, the fences of all jobs it still holds, and who is to be cancelled."""
+
+    held: dict[str, dict[UUID, int]] = field(default_factory=lambda: defaultdict(dict))
+    to_cancel: dict[str, set[UUID]] = field(default_factory=lambda: defaultdict(set))
+
+
+class RescueMoves(Moves):
+    """Moves by worker and by lease."""
+
+    def renew_lease(
+        self, *, worker_ids: Sequence[str], lease: float = 60, started: Sequence[tuple[UUID, float]] = ()
+    ) -> Renewal:
+        """Prolong all claims of these workers to ``lease`` seconds from now, also expired ones not yet reaped.
+
+        ``started``: (job id, seconds since its handler started), recorded on the way. A job that the worker
+        believes to hold and that is not in the answer was lost.
+        """
+        renewal = Renewal()
+        for worker_id, one, fence, asked in self._database.renew(self._connection, worker_ids, lease, started):
+            job_id = self._database.to_id(one)
+            renewal.held[worker_id][job_id] = fence
+            if asked is not None:
+                renewal.to_cancel[worker_id].add(job_id)
+        return renewal
+
+    def record_started(self, worker_id: str, started: Sequence[tuple[UUID, float]]) -> None:
+        """Record which jobs of a worker have started: (job id, seconds since)."""
+        if started:
+            self._database.record_started(self._connection, worker_id, started)
+
+    def held_by(self, worker_id: str) -> dict[UUID, tuple[int, bool]]:
+        """Fence, and whether cancel was asked, of every job that this worker holds in the table."""
+        rows = self._database.held_by(self._connection, worker_id)
+        return {self._database.to_id(one): (fence, asked is not None) for one, fence, asked in rows}
+
+    def report_progress(self, worker_id: str, rows: Sequence[tuple[UUID, int, float | None, str]]) -> None:
+        """Store progress of held jobs: (id, fence, 0 … 1 or None, note)."""
+        if rows:
+            self._database.report_progress(self._connection, worker_id, rows)
+
+    def reap(self, *, worker_id: str | None = None, exact: bool = False, size: int = SWEEP) -> int:
+        """Take back up to ``size`` jobs whose lease is over, or all jobs of one worker that is known dead.
+
+        A job recorded as started loses the attempt (PENDING, or DEAD if it was the last, CANCELLED if that
+        was asked) and is a suspect from now on. One never started gets its attempt back; it is a suspect
+        too unless the record is ``exact``. Returns how many were taken back.
+        """
+        lost = describe_cause(WorkerLost, "the worker died or stopped renewing its lease while the job ran")
+        rows = self._database.reap(self._connection, size, lost.as_params(), worker_id, exact)
+        for row in rows:
+            self._tell_reaped(row, lost.text)
+        return len(rows)
+
+    def expire(self, size: int = SWEEP) -> int:
+        """PENDING → CANCELLED for up to ``size`` jobs not started by their ``expires_at``; how many."""
+        reason = f"{JobExpired.__qualname__}: not started by its expires_at"
+        rows = self._database.expire(self._connection, size, reason)
+        for row in rows:
+            job = self._partial(row[:1] + row[2:])
+            signals.announce(signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason)
+        return len(rows)
+
+    def _tell_reaped(self, row: Row, text: str) -> None:
+        status, worker_id = JobStatus(row[2]), row[8]
+        job = self._partial((row[0], *row[3:8]))
+        logs.reaped(job.id, job.job_type, worker_id, status.name)
+        signals.announce(signals.job_reaped, self.model, job, status=status, worker_id=worker_id)
+        if status in FINISHED:
+            signals.announce(signals.job_finished, self.model, job, status=status, error=text)
+
+    def _partial(self, values: Sequence[Any]) -> Any:
+        """A job with the columns that receivers are promised: id, type, queue, priority, attempts, max."""
+        names = ("id", "job_type", "queue", "priority", "attempts", "max_attempts")
+        return self.model.from_db(self.db, names, (self._database.to_id(values[0]), *values[1:]))

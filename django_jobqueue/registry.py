@@ -1,0 +1,151 @@
+"""Which job types there are: their functions and options. Knows no model and no database."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .exceptions import InvalidOption, InvalidPayload, UnknownJobType
+from .retries import DEFAULT_RETRY, RetryPolicy
+from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
+
+Key = str | Callable[..., str | None] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobType:
+    """A name, the function that serves it, and the options its jobs get unless the call says otherwise."""
+
+    name: str
+    function: Callable[..., Any]
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    max_attempts: int | None = None  # None: JOBQUEUE["MAX_ATTEMPTS"] when the job is enqueued
+    retry: RetryPolicy = DEFAULT_RETRY
+    never_retry: tuple[type[BaseException], ...] = ()
+    dedupe_key: Key = None
+    lock_key: Key = None
+    atomic: bool = False
+    takes_context: bool = False
+    is_async: bool = field(init=False)
+    signature: inspect.Signature = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
+        object.__setattr__(self, "signature", self._payload_signature())
+        self._check_options()
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload for these arguments. Raises ``InvalidPayload`` if the function could not take them."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise InvalidPayload(
+                "payload", f"does not fit the handler of {self.name!r}{self.signature}: {problem}."
+            ) from None
+        payload: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if self.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                payload.update(value)
+            else:
+                payload[name] = value
+        return payload
+
+    def key_for(self, key: Key, payload: Mapping[str, Any]) -> str | None:
+        """A dedupe or lock key: as written, or worked out from the payload by the type's function."""
+        return key(**payload) if callable(key) else key
+
+    def _payload_signature(self) -> inspect.Signature:
+        """The function's signature without the context: what a payload may contain."""
+        signature = inspect.signature(self.function)
+        parameters = list(signature.parameters.values())
+        if self.takes_context:
+            if not parameters or parameters[0].name != "context":
+                raise InvalidOption(
+                    f"@job({self.name!r}, takes_context=True): the first argument of "
+                    f"{self.function.__qualname__} must be named 'context'."
+                )
+            parameters = parameters[1:]
+        for parameter in parameters:
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+                raise InvalidOption(
+                    f"@job({self.name!r}): the argument {parameter.name!r} of {self.function.__qualname__} "
+                    "has no name in a payload. Make it an ordinary or keyword-only argument."
+                )
+        return signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
+
+    def _check_options(self) -> None:
+        what = f"@job({self.name!r})"
+        if not isinstance(self.name, str) or not 1 <= len(self.name) <= JOB_TYPE_LENGTH:
+            raise InvalidOption(f"{what}: a job type is text of 1 to {JOB_TYPE_LENGTH} characters.")
+        check_whole("priority", self.priority, PRIORITY_MIN, PRIORITY_MAX, what)
+        if self.max_attempts is not None:
+            check_whole("max_attempts", self.max_attempts, 1, MAX_ATTEMPTS_LIMIT, what)
+        if not callable(self.retry) and not hasattr(self.retry, "delay"):
+            raise InvalidOption(
+                f"{what}: retry={self.retry!r} must be a Retry(...) or a function (exception, job) -> "
+                "seconds or None."
+            )
+        if self.atomic and self.is_async:
+            raise InvalidOption(
+                f"{what}: atomic=True needs a plain function. A database transaction belongs to one thread, "
+                "and an async handler has none of its own: drop atomic or write 'def'."
+            )
+        for exception in self.never_retry:
+            if not (isinstance(exception, type) and issubclass(exception, BaseException)):
+                raise InvalidOption(f"{what}: never_retry contains {exception!r}, which is no exception class.")
+
+
+def check_whole(name: str, value: Any, least: int, most: int, what: str = "") -> None:
+    """Raise ``InvalidOption`` unless ``value`` is a whole number from ``least`` to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        where = f"{what}: " if what else ""
+        raise InvalidOption(f"{where}{name}={value!r} must be a whole number from {least} to {most}.")
+
+
+_types: dict[str, JobType] = {}
+
+
+def register(job_type: JobType) -> None:
+    """Make a type known. Raises ``InvalidOption`` if another function has the name."""
+    known = _types.get(job_type.name)
+    if known is not None and _place(known.function) != _place(job_type.function):
+        raise InvalidOption(
+            f"Two handlers are named {job_type.name!r}: {_place(known.function)} and "
+            f"{_place(job_type.function)}. A job type names exactly one handler: rename one."
+        )
+    _types[job_type.name] = job_type
+
+
+def unregister(name: str) -> None:
+    """Forget a type; for tests that register one."""
+    _types.pop(name, None)
+
+
+def find(name: str) -> JobType | None:
+    """The type of that name, if its handler is registered in this process."""
+    return _types.get(name)
+
+
+def get(name: str, external: Sequence[str] = ()) -> JobType | None:
+    """The type of that name; None if it matches a name or pattern in ``external``.
+
+    Raises ``UnknownJobType`` with the nearest names for any other.
+    """
+    job_type = _types.get(name)
+    if job_type is None and not any(fnmatch.fnmatchcase(name, pattern) for pattern in external):
+        raise UnknownJobType(name, difflib.get_close_matches(str(name), _types, n=3))
+    return job_type
+
+
+def all_types() -> list[JobType]:
+    """Every registered type, by name."""
+    return [_types[name] for name in sorted(_types)]
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
