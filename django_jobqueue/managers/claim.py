@@ -13,6 +13,7 @@ from django.db import IntegrityError
 from ..databases.base import Row
 from ..databases.claiming import ClaimRequest
 from ..exceptions import InvalidOption
+from ..payloads import decode
 from ..registry import check_whole
 from .base import Moves
 from .preparing import check_text
@@ -26,18 +27,31 @@ LIMIT_MAX = 10_000
 
 
 class ClaimedJob(NamedTuple):
-    """A claimed job as a worker needs it: no model instance, JSON still as text."""
+    """A claimed job as a worker needs it, and as handlers, retry functions and signals see it.
+
+    No model instance: the payload stays text until somebody looks at it.
+    """
 
     id: UUID
     fence: int
     job_type: str
     queue: str
     priority: int
-    payload: str
-    context: str
     attempts: int
     max_attempts: int
     crashes: int
+    payload_text: str
+    context_text: str
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The payload, decoded anew at each look."""
+        payload: dict[str, Any] = decode(self.payload_text)
+        return payload
+
+
+#: The columns of a ``ClaimedJob``, in order.
+CLAIMED_COLUMNS = (*ClaimedJob._fields[:-2], "payload", "context")
 
 
 class ClaimMoves(Moves):
@@ -83,7 +97,7 @@ class ClaimMoves(Moves):
     def claim_for_worker(self, request: ClaimRequest) -> list[ClaimedJob]:
         """``claim`` without model instances."""
         to_id = self._database.to_id
-        rows = self.claim_rows(request, ClaimedJob._fields)
+        rows = self.claim_rows(request, CLAIMED_COLUMNS)
         return [ClaimedJob(to_id(row[0]), *row[1:]) for row in rows]
 
     def claim_rows(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -68,11 +68,11 @@ class FinishMoves(Moves):
         """RUNNING → PENDING as it was, not counted; past JOBQUEUE["MAX_RELEASES"] the attempt counts."""
         return self._settle_one(job, Released(job))
 
-    def settle(self, worker_id: str, outcomes: Sequence[Outcome], *, unsure: bool = False) -> Settlement:
+    def settle(self, worker_id: str, outcomes: Sequence[Outcome]) -> Settlement:
         """Write many outcomes of one worker, one statement per kind.
 
-        ``unsure``: an earlier try ended without an answer, so an outcome that is not accepted is looked up:
-        if the row shows that it was written then, it counts as written.
+        An outcome that is not accepted and is ``unsure`` is looked up: if the row shows that it was
+        written the first time, it counts as written.
         """
         kinds: dict[type[Outcome], list[Outcome]] = defaultdict(list)
         for outcome in outcomes:
@@ -81,11 +81,23 @@ class FinishMoves(Moves):
         for kind, batch in kinds.items():
             rows = _WRITERS[kind](self, worker_id, batch)
             written = {self._database.to_id(row[0]): row for row in rows}
-            missing = [one for one in batch if one.job.id not in written]
-            if missing and unsure:
+            missing = [one for one in batch if one.unsure and one.job.id not in written]
+            if missing:
                 written |= self._written_before(worker_id, missing)
             self._tell(batch, written, settlement)
         return settlement
+
+    def release_held(self, worker_id: str, *, keep: Collection[UUID] = ()) -> int:
+        """Release every job that the table says this worker holds, but those in ``keep``; how many.
+
+        For jobs claimed by a statement whose answer was lost, and for a worker that was stopped.
+        """
+        held = self._database.held_by(self._connection, worker_id)
+        tokens = [(self._database.to_id(one), fence) for one, fence, _ in held]
+        tokens = [token for token in tokens if token[0] not in keep]
+        if not tokens:
+            return 0
+        return len(self._database.release(self._connection, worker_id, tokens, _release_bound()))
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:
@@ -141,11 +153,15 @@ def _snooze(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Ro
     return moves._database.snooze(moves._connection, worker_id, rows, {"most": most, **failure.as_params()})
 
 
-def _release(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+def _release_bound() -> dict[str, object]:
     most = conf.current().MAX_RELEASES
     failure = describe_cause(TooManyReleases, f"given back more than {most} times, and no attempt is left")
+    return {"most": most, **failure.as_params()}
+
+
+def _release(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
     rows = [(one.job.id, one.job.fence) for one in batch]
-    return moves._database.release(moves._connection, worker_id, rows, {"most": most, **failure.as_params()})
+    return moves._database.release(moves._connection, worker_id, rows, _release_bound())
 
 
 def _release_unknown(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
@@ -26,10 +26,14 @@ class Held(Protocol):
 
 @dataclass(slots=True)
 class Outcome:
-    """Base: which job, and how many seconds after its claim the handler started (None: never)."""
+    """Base: which job, and how many seconds after its claim the handler started (None: never).
+
+    ``unsure``: an earlier try to write it, or its transaction, ended without an answer from the database.
+    """
 
     job: Held
     started: float | None = None
+    unsure: bool = field(default=False, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,48 @@
+# Needs python3, make and the network. Each target makes its own environment in $(VENV).
+#   PYTHON=/path/to/python3     instead of the newest working one on PATH
+#   DJANGO="django~=6.0.0"      another Django than the newest that fits; give it a VENV of its own
+#   RUNS="sqlite postgresql"    only some of the suite's runs (scripts/test)
+#   ARGS="-k claim"             more arguments for pytest
+VENV ?= .venv
+DJANGO ?=
+RUNS ?=
+ARGS ?=
+SERVE ?=
+
+python = $(VENV)/bin/python
+# `false` if there is no interpreter; find-python has said so.
+environment = "$(or $(PYTHON),$(shell scripts/find-python),false)" scripts/environment.py $(VENV) --django "$(DJANGO)"
+
+# The line that `make help` shows for this target.
+say = @sed -n 's/^$@:.*\#\# /$@: /p' Makefile
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint docs clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 14
+
+demo: ## Real jobs at real work, on SQLite or on DATABASE_URL; SERVE=1 starts the site and a worker
+	$(say)
+	@$(environment) demo $(if $(DATABASE_URL),postgresql)
+	@$(python) testproject/manage.py demo $(if $(SERVE),--serve)
+
+test: ## The whole suite on SQLite and on a PostgreSQL that it brings, with coverage
+	$(say)
+	@$(environment) test
+	@scripts/test $(python) "$(RUNS)" $(ARGS)
+
+lint: ## Style, types, layers, migrations, system checks
+	$(say)
+	@$(environment) lint
+	@scripts/lint $(VENV)/bin
+
+docs: ## Build the documentation into docs/_build/html; a warning is an error
+	$(say)
+	@$(environment) docs
+	@$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+clean: ## Remove the environments and everything that the tools made
+	@rm -rf .venv .venvs build dist htmlcov docs/_build .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@find django_jobqueue testproject tests scripts -name __pycache__ -prune -exec rm -rf {} +

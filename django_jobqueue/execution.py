@@ -1,0 +1,210 @@
+"""One claimed job in, one outcome out. Used by every worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from django.db import DatabaseError, close_old_connections, connections, reset_queries, transaction
+from django.utils import timezone, translation
+
+from . import conf, logs, registry, signals
+from .databases import database_for
+from .exceptions import ClaimLost, DeadJob, RetryJob, SnoozeJob
+from .handlers import JobContext
+from .managers.claim import ClaimedJob
+from .managers.failures import describe
+from .managers.outcomes import Done, Failed, Outcome, Snoozed, UnknownHere
+from .payloads import clean_text, decode, encode_result
+from .registry import JobType
+from .retries import DEFAULT_RETRY, delay_after
+
+#: Characters of a progress note that are kept.
+NOTE_LIMIT = 1_000
+
+
+class Attempt:
+    """A claimed job while this process has it. Times are of the monotonic clock."""
+
+    __slots__ = ("cancelled", "claimed", "job", "lost", "note", "progress", "report", "slot", "started", "worker_id")
+
+    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float) -> None:
+        self.job = job
+        self.worker_id = worker_id
+        self.claimed = claimed  # just before the claim was sent
+        self.started: float | None = None
+        self.cancelled = False  # somebody asked it to stop
+        self.lost = False  # somebody else has it, or a person ended it
+        self.progress: float | None = None
+        self.note = ""
+        self.report: Callable[[Attempt], None] | None = None  # called when progress changed
+        self.slot = -1  # where the process keeps note of its start
+
+    def begin(self) -> None:
+        """The handler starts now."""
+        self.started = time.monotonic()
+
+    def since_claim(self) -> float | None:
+        """Seconds from claim to start."""
+        return None if self.started is None else self.started - self.claimed
+
+    def context(self) -> JobContext:
+        """What the handler sees."""
+        return JobContext(self.job, self._report, lambda: self.cancelled or self.lost)
+
+    def _report(self, progress: float | None, note: str) -> None:
+        self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
+        if self.report is not None:
+            self.report(self)
+
+
+def execute(attempt: Attempt, alias: str) -> Outcome | None:
+    """Run a plain handler in this thread. None: the outcome is already settled. Never raises.
+
+    ``alias`` is the queue's database, for atomic handlers.
+    """
+    job_type = registry.find(attempt.job.job_type)
+    if job_type is None:
+        return UnknownHere(attempt.job)
+    perform = _perform_atomic if job_type.atomic else _perform
+    # An empty context: nothing of an earlier job (language, time zone, anybody's variables) is in it.
+    return contextvars.Context().run(_at_the_edges_of_a_job, perform, attempt, job_type, alias)
+
+
+async def execute_async(attempt: Attempt) -> Outcome:
+    """Run an async handler; the caller gives its task an empty context. Raises only its own cancellation."""
+    job_type = registry.find(attempt.job.job_type)
+    if job_type is None:
+        return UnknownHere(attempt.job)
+    async with ThreadSensitiveContext() as own_thread:
+        try:
+            with _surroundings(attempt):
+                signals.announce(signals.job_started, _model(), attempt.job)
+                result = await _call(job_type, attempt)
+            return _done(attempt, result)
+        except BaseException as exception:  # noqa: BLE001 - whatever it raises is its outcome
+            return outcome_of(exception, attempt, job_type)
+        finally:
+            # The ORM's synchronous part ran in a thread of this job alone, which ends with it. asgiref keeps
+            # it here once it was used; asking first spares a thread for jobs that never touch the ORM.
+            if own_thread in SyncToAsync.context_to_thread_executor:
+                await asyncio.shield(sync_to_async(connections.close_all)())
+
+
+def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
+    """What becomes of a job whose handler raised ``exception``."""
+    if isinstance(exception, SnoozeJob):
+        return Snoozed(attempt.job, attempt.since_claim(), delay=exception.delay)
+    trace = exception.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
+        trace = trace.tb_next  # where the handler begins
+    return Failed(
+        attempt.job,
+        attempt.since_claim(),
+        failure=describe(exception, trace or exception.__traceback__),
+        delay=_delay(exception, attempt, job_type),
+    )
+
+
+def _delay(exception: BaseException, attempt: Attempt, job_type: JobType) -> float | None:
+    if isinstance(exception, DeadJob) or isinstance(exception, job_type.never_retry):
+        return None
+    if isinstance(exception, RetryJob) and exception.delay is not None:
+        return exception.delay
+    try:
+        return delay_after(job_type.retry, exception, attempt.job)
+    except Exception:
+        logs.retry_rule_failed(attempt.job)
+        return delay_after(DEFAULT_RETRY, exception, attempt.job)
+
+
+def _at_the_edges_of_a_job(
+    perform: Callable[[Attempt, JobType, str], Outcome | None], attempt: Attempt, job_type: JobType, alias: str
+) -> Outcome | None:
+    """What Django does around a request: connections that are too old or broken are closed, before and after."""
+    reset_queries()
+    close_old_connections()
+    try:
+        signals.announce(signals.job_started, _model(), attempt.job)
+        return perform(attempt, job_type, alias)
+    except BaseException as exception:  # noqa: BLE001 - whatever it raises is its outcome
+        return outcome_of(exception, attempt, job_type)
+    finally:
+        _close_open_transactions(attempt)
+        close_old_connections()
+
+
+def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
+    with _surroundings(attempt):
+        result = _call(job_type, attempt)
+    return _done(attempt, result)
+
+
+def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
+    """The handler's writes and its completion in one transaction; all rolled back if the claim was lost."""
+    try:
+        with (
+            transaction.atomic(using=alias),
+            signals.delivered_by(lambda send: transaction.on_commit(send, using=alias, robust=True)),
+        ):
+            outcome = _perform(attempt, job_type, alias)
+            if _model().objects.db_manager(alias).settle(attempt.worker_id, [outcome]).lost:
+                raise ClaimLost(attempt.job.id)
+        return None
+    except ClaimLost:
+        return None
+    except DatabaseError as error:
+        # Perhaps the COMMIT went through and its answer was lost. The failure below is written only if the
+        # job is still RUNNING, and is looked up if it is not: never guessed.
+        failed = outcome_of(error, attempt, job_type)
+        failed.unsure = True
+        return failed
+
+
+def _call(job_type: JobType, attempt: Attempt) -> Any:
+    payload = decode(attempt.job.payload_text)
+    if job_type.takes_context:
+        return job_type.function(attempt.context(), **payload)
+    return job_type.function(**payload)
+
+
+def _done(attempt: Attempt, result: Any) -> Done:
+    return Done(attempt.job, attempt.since_claim(), encode_result(result, conf.current().MAX_RESULT_BYTES))
+
+
+@contextlib.contextmanager
+def _surroundings(attempt: Attempt) -> Iterator[None]:
+    """The language and time zone that were active where the job was enqueued, if not the site's own."""
+    if attempt.job.context_text == "{}":
+        yield
+        return
+    context = decode(attempt.job.context_text)
+    with contextlib.ExitStack() as stack:
+        if "language" in context:
+            stack.enter_context(translation.override(context["language"]))
+        if "time_zone" in context:
+            with contextlib.suppress(ZoneInfoNotFoundError, ValueError):
+                stack.enter_context(timezone.override(ZoneInfo(context["time_zone"])))
+        yield
+
+
+def _close_open_transactions(attempt: Attempt) -> None:
+    """No transaction of a handler survives its job: closing the connection rolls it back."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is None:
+            continue
+        if connection.in_atomic_block or database_for(connection.alias).in_transaction(connection):
+            logs.open_transaction_closed(connection.alias, attempt.job)
+            connection.close()
+
+
+def _model() -> Any:
+    from .models import Job  # noqa: PLC0415 - execution is imported by worker modules before models are ready
+
+    return Job
