@@ -17,6 +17,6 @@ class JobQueueConfig(AppConfig):
 
     def ready(self) -> None:
         """Load every app's ``jobs.py``, as the admin does with ``admin.py``: web processes know the types too."""
-        from . import checks  # noqa: F401, PLC0415 - registers the checks
+        from . import checks  # noqa: F401 - registers the checks
 
         autodiscover_modules("jobs")

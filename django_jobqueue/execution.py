@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -15,12 +14,13 @@ from django.db import DatabaseError, close_old_connections, connections, reset_q
 from django.utils import timezone, translation
 
 from . import conf, logs, registry, signals
-from .databases import database_for
+from .databases import has_open_transaction
 from .exceptions import ClaimLost, DeadJob, RetryJob, SnoozeJob
 from .handlers import JobContext
 from .managers.claim import ClaimedJob
 from .managers.failures import describe
 from .managers.outcomes import Done, Failed, Outcome, Snoozed, UnknownHere
+from .models import Job
 from .payloads import clean_text, decode, encode_result
 from .registry import JobType
 from .retries import DEFAULT_RETRY, delay_after
@@ -32,7 +32,18 @@ NOTE_LIMIT = 1_000
 class Attempt:
     """A claimed job while this process has it. Times are of the monotonic clock."""
 
-    __slots__ = ("cancelled", "claimed", "job", "lost", "note", "progress", "report", "slot", "started", "worker_id")
+    __slots__ = (
+        "cancelled",
+        "claimed",
+        "job",
+        "lost",
+        "note",
+        "progress",
+        "report",
+        "slot",
+        "started",
+        "worker_id",
+    )
 
     def __init__(self, job: ClaimedJob, worker_id: str, claimed: float) -> None:
         self.job = job
@@ -45,10 +56,6 @@ class Attempt:
         self.note = ""
         self.report: Callable[[Attempt], None] | None = None  # called when progress changed
         self.slot = -1  # where the process keeps note of its start
-
-    def begin(self) -> None:
-        """The handler starts now."""
-        self.started = time.monotonic()
 
     def since_claim(self) -> float | None:
         """Seconds from claim to start."""
@@ -73,28 +80,29 @@ def execute(attempt: Attempt, alias: str) -> Outcome | None:
     if job_type is None:
         return UnknownHere(attempt.job)
     perform = _perform_atomic if job_type.atomic else _perform
-    # An empty context: nothing of an earlier job (language, time zone, anybody's variables) is in it.
-    return contextvars.Context().run(_at_the_edges_of_a_job, perform, attempt, job_type, alias)
+    try:
+        # An empty context: nothing of an earlier job (language, time zone, anybody's variables) is in it.
+        return contextvars.Context().run(_as_a_request, perform, attempt, job_type, alias)
+    except BaseException as exception:
+        return outcome_of(exception, attempt, job_type)
 
 
 async def execute_async(attempt: Attempt) -> Outcome:
-    """Run an async handler; the caller gives its task an empty context. Raises only its own cancellation."""
+    """Run an async handler; the caller gives its task an empty context. Never raises."""
     job_type = registry.find(attempt.job.job_type)
     if job_type is None:
         return UnknownHere(attempt.job)
-    async with ThreadSensitiveContext() as own_thread:
-        try:
-            with _surroundings(attempt):
-                signals.announce(signals.job_started, _model(), attempt.job)
-                result = await _call(job_type, attempt)
-            return _done(attempt, result)
-        except BaseException as exception:  # noqa: BLE001 - whatever it raises is its outcome
-            return outcome_of(exception, attempt, job_type)
-        finally:
-            # The ORM's synchronous part ran in a thread of this job alone, which ends with it. asgiref keeps
-            # it here once it was used; asking first spares a thread for jobs that never touch the ORM.
-            if own_thread in SyncToAsync.context_to_thread_executor:
-                await asyncio.shield(sync_to_async(connections.close_all)())
+    try:
+        async with ThreadSensitiveContext() as own_thread:
+            try:
+                return await _perform_async(attempt, job_type)
+            finally:
+                # The ORM's synchronous part ran in a thread of this job alone, which ends with it. asgiref
+                # keeps it here once it was used; asking spares a thread for jobs without the ORM.
+                if own_thread in SyncToAsync.context_to_thread_executor:
+                    await asyncio.shield(sync_to_async(connections.close_all)())
+    except BaseException as exception:
+        return outcome_of(exception, attempt, job_type)
 
 
 def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
@@ -124,25 +132,34 @@ def _delay(exception: BaseException, attempt: Attempt, job_type: JobType) -> flo
         return delay_after(DEFAULT_RETRY, exception, attempt.job)
 
 
-def _at_the_edges_of_a_job(
-    perform: Callable[[Attempt, JobType, str], Outcome | None], attempt: Attempt, job_type: JobType, alias: str
+def _as_a_request(
+    perform: Callable[[Attempt, JobType, str], Outcome | None],
+    attempt: Attempt,
+    job_type: JobType,
+    alias: str,
 ) -> Outcome | None:
-    """What Django does around a request: connections that are too old or broken are closed, before and after."""
+    """Connections as Django treats them around a request: too old or broken ones are closed, before and after."""
     reset_queries()
     close_old_connections()
     try:
-        signals.announce(signals.job_started, _model(), attempt.job)
+        signals.announce(signals.job_started, Job, attempt.job)
         return perform(attempt, job_type, alias)
-    except BaseException as exception:  # noqa: BLE001 - whatever it raises is its outcome
-        return outcome_of(exception, attempt, job_type)
     finally:
-        _close_open_transactions(attempt)
+        _end_open_transactions(attempt)
         close_old_connections()
 
 
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
     with _surroundings(attempt):
         result = _call(job_type, attempt)
+    return _done(attempt, result)
+
+
+async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
+    if signals.job_started.has_listeners(Job):
+        await sync_to_async(signals.announce)(signals.job_started, Job, attempt.job)
+    with _surroundings(attempt):
+        result = await _call(job_type, attempt)
     return _done(attempt, result)
 
 
@@ -154,7 +171,7 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
             signals.delivered_by(lambda send: transaction.on_commit(send, using=alias, robust=True)),
         ):
             outcome = _perform(attempt, job_type, alias)
-            if _model().objects.db_manager(alias).settle(attempt.worker_id, [outcome]).lost:
+            if Job.objects.db_manager(alias).settle(attempt.worker_id, [outcome]).lost:
                 raise ClaimLost(attempt.job.id)
         return None
     except ClaimLost:
@@ -194,17 +211,11 @@ def _surroundings(attempt: Attempt) -> Iterator[None]:
         yield
 
 
-def _close_open_transactions(attempt: Attempt) -> None:
+def _end_open_transactions(attempt: Attempt) -> None:
     """No transaction of a handler survives its job: closing the connection rolls it back."""
     for connection in connections.all(initialized_only=True):
-        if connection.connection is None:
-            continue
-        if connection.in_atomic_block or database_for(connection.alias).in_transaction(connection):
+        if has_open_transaction(connection):
             logs.open_transaction_closed(connection.alias, attempt.job)
-            connection.close()
-
-
-def _model() -> Any:
-    from .models import Job  # noqa: PLC0415 - execution is imported by worker modules before models are ready
-
-    return Job
+            with contextlib.suppress(DatabaseError):
+                connection.close()
+            del connections[connection.alias]  # an atomic block that was entered and never left spoils it

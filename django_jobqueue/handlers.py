@@ -135,7 +135,9 @@ def job(
 class JobContext:
     """What a handler with ``takes_context=True`` sees of its job, and how it reports back."""
 
-    def __init__(self, job: Any, report: Callable[[float | None, str], None], cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self, job: Any, report: Callable[[float | None, str], None], cancelled: Callable[[], bool]
+    ) -> None:
         self.job = job
         self._report = report
         self._cancelled = cancelled
@@ -166,6 +168,6 @@ class JobContext:
 
 
 def _jobs() -> Any:
-    from .models import Job  # noqa: PLC0415 - handlers are imported before the app registry is ready
+    from .models import Job
 
     return Job.objects

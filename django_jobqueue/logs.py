@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,16 +48,25 @@ def unknown_type(job: Any, seconds: float) -> None:
     )  # fmt: skip
 
 
-def reaped(job_id: Any, job_type: str, worker_id: str, status: str) -> None:
-    """A job was taken back from a lost worker."""
+def reaped(job: Any, worker_id: str, status: str) -> None:
+    """A job that had started was taken back from a lost worker."""
     logger.warning(
-        "Job %s (%s) was taken back from the lost worker %s and is %s", job_id, job_type, worker_id, status
-    )
+        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s",
+        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status,
+    )  # fmt: skip
+
+
+def taken_back(worker_ids: list[str]) -> None:
+    """Jobs that had not started were taken back from lost workers; one line a worker."""
+    for worker_id, count in Counter(worker_ids).items():
+        logger.warning("%s jobs not yet started were taken back from the lost worker %s", count, worker_id)
 
 
 def retry_rule_failed(job: Any) -> None:
     """A type's own retry function raised or answered nonsense."""
-    logger.exception("The retry function of %s failed for job %s; the default delay is used", job.job_type, job.id)
+    logger.exception(
+        "The retry function of %s failed for job %s; the default delay is used", job.job_type, job.id
+    )
 
 
 def open_transaction_closed(alias: str, job: Any) -> None:
@@ -70,3 +80,93 @@ def open_transaction_closed(alias: str, job: Any) -> None:
 def pruned(count: int, status: str) -> None:
     """Old jobs were removed."""
     logger.info("Removed %s jobs that were %s for longer than RETENTION keeps them", count, status)
+
+
+def service_died(name: str) -> None:
+    """A thread of the worker ended by an error of the worker itself."""
+    logger.critical(
+        "The worker's %s stopped by an error; this worker process ends and is replaced", name, exc_info=True
+    )
+
+
+def database_away(what: str, error: BaseException, times: int) -> None:
+    """The database does not answer; logged the 1st, 2nd, 4th, 8th … time."""
+    logger.warning("The database failed while %s (%s. time in a row), trying again: %s", what, times, error)
+
+
+def database_back(what: str, times: int) -> None:
+    """It answers again."""
+    logger.warning("The database is back: %s goes on after %s failures", what, times)
+
+
+def cannot_listen(error: BaseException) -> None:
+    """LISTEN is not possible; said once."""
+    logger.warning(
+        "Cannot LISTEN for new jobs, so they are found by polling. Set JOBQUEUE['LISTEN_DSN'] to an address "
+        "that bypasses the pooler, or JOBQUEUE['LISTEN'] = False: %s",
+        error,
+    )
+
+
+def outcome_refused(job: Any, error: BaseException) -> None:
+    """The database refused to store an outcome."""
+    logger.error(
+        "The outcome of job %s (%s) cannot be stored, and is recorded as failed: %s",
+        job.id,
+        job.job_type,
+        error,
+    )
+
+
+def worker_unfit(name: str) -> None:
+    """A thread of a worker died, so the worker stops."""
+    logger.critical("The worker stops because its %s died", name)
+
+
+def process_started(pid: int | None, worker_id: str) -> None:
+    """A worker process is there."""
+    logger.info("Worker process %s started as worker %s", pid, worker_id)
+
+
+def process_ended(pid: int | None, code: int | None, what: str) -> None:
+    """A worker process is gone."""
+    logger.log(
+        logging.INFO if what == "as planned" else logging.ERROR,
+        "Worker process %s ended (%s), %s",
+        pid,
+        code,
+        what,
+    )
+
+
+def process_replaced_in(seconds: float) -> None:
+    """Processes die at once again and again."""
+    logger.error(
+        "Worker processes keep dying right after their start: the next one starts in %.1f s", seconds
+    )
+
+
+def stopping(grace: float, running: int) -> None:
+    """A stop was asked."""
+    logger.info(
+        "Stopping: no new jobs; %s processes have %s s for running ones (again: stop at once)", running, grace
+    )
+
+
+def cut_off(count: int) -> None:
+    """The grace is over, or a second signal came."""
+    logger.warning("Cutting off %s worker processes; their jobs are given back", count)
+
+
+def waiting_for_database(error: BaseException) -> None:
+    """At start."""
+    logger.warning("Waiting for the database: %s", error)
+
+
+def waiting_for_tables(alias: str) -> None:
+    """At start."""
+    logger.warning(
+        "The queue's tables are missing on the database %r. Run: manage.py migrate --database %s",
+        alias,
+        alias,
+    )

@@ -97,7 +97,9 @@ class JobType:
             )
         for exception in self.never_retry:
             if not (isinstance(exception, type) and issubclass(exception, BaseException)):
-                raise InvalidOption(f"{what}: never_retry contains {exception!r}, which is no exception class.")
+                raise InvalidOption(
+                    f"{what}: never_retry contains {exception!r}, which is no exception class."
+                )
 
 
 def check_whole(name: str, value: Any, least: int, most: int, what: str = "") -> None:

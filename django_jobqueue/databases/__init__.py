@@ -19,7 +19,7 @@ _BY_VENDOR: dict[str, type[Database]] = {"postgresql": PostgreSQL, "sqlite": SQL
 
 SUPPORTED = "PostgreSQL 14 or newer with psycopg 3, and SQLite 3.35 or newer"
 
-__all__ = ["SUPPORTED", "Database", "database_for", "is_supported"]
+__all__ = ["SUPPORTED", "Database", "database_for", "has_open_transaction", "is_supported"]
 
 
 def is_supported(connection: BaseDatabaseWrapper) -> bool:
@@ -36,6 +36,16 @@ def database_for(alias: str) -> Database:
             f"UPDATE … RETURNING: {SUPPORTED}. Put the queue on one of these with JOBQUEUE['DATABASE']."
         )
     return _instance(connection.vendor)
+
+
+def has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
+    """Whether something was begun on this connection and not ended."""
+    if connection.connection is None:
+        return False
+    begun = connection.in_atomic_block or (
+        connection.settings_dict["AUTOCOMMIT"] and not connection.autocommit
+    )
+    return begun or (is_supported(connection) and _instance(connection.vendor).in_transaction(connection))
 
 
 @cache

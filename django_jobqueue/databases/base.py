@@ -47,6 +47,10 @@ class Dialect(ABC):
         return params
 
     @abstractmethod
+    def in_transaction(self, connection: Connection) -> bool:
+        """Whether the driver says that a transaction is open on this connection."""
+
+    @abstractmethod
     def to_id(self, value: Any) -> UUID:
         """A job id as the database gave it."""
 
@@ -147,5 +151,7 @@ def with_error(
         "last_error": text,
     }
     if when is not None:
-        written = {name: f"CASE WHEN {when} THEN {value} ELSE job.{name} END" for name, value in written.items()}
+        written = {
+            name: f"CASE WHEN {when} THEN {value} ELSE job.{name} END" for name, value in written.items()
+        }
     return ", ".join(f"{name} = {value}" for name, value in written.items())

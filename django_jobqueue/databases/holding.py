@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from .base import JOB_TABLE, Dialect, Row, ended, with_error
 from .settling import HELD
@@ -62,13 +61,18 @@ class Holding(Dialect):
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(PROGRESS, rows)})
 
     def reap(
-        self, connection: BaseDatabaseWrapper, size: int, error: Mapping[str, object], worker_id: str | None, exact: bool
+        self,
+        connection: BaseDatabaseWrapper,
+        size: int,
+        error: Mapping[str, object],
+        worker_id: str | None,
+        exact: bool,
     ) -> list[Row]:
         """Take back jobs whose lease is over, or all of one lost worker.
 
         A job recorded as started: the attempt counts. One never started gets it back. ``exact``: the
-        record is known to be complete, so a job not in it is no suspect. Answers with (id, fence, status,
-        job_type, queue, priority, attempts, max_attempts, worker).
+        record is known to be complete, so a job not in it is no suspect. Answers with (id, status, job_type,
+        queue, priority, attempts, max_attempts, worker, started at).
         """
         # MATERIALIZED candidates are found by the partial index of running jobs; lease_until itself is not
         # indexed, so that a renewal can be a HOT update.
@@ -82,12 +86,20 @@ class Holding(Dialect):
             {ended(self, again)},
             attempts = CASE WHEN {started} THEN job.attempts ELSE job.attempts - 1 END,
             crashes = job.crashes + {suspect},
-            {with_error(self, self.json_param("error"), "%(fingerprint)s", "%(last_error)s",
-                        started="job.run_started_at", when=started)}"""
+            {
+            with_error(
+                self,
+                self.json_param("error"),
+                "%(fingerprint)s",
+                "%(last_error)s",
+                started="job.run_started_at",
+                when=started,
+            )
+        }"""
         sql = self.update_where(
             where,
             assign=assign,
-            returning="id, fence, status, job_type, queue, priority, attempts, max_attempts, worker_id",
+            returning="id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at",
             limit=True,
             skip_locked=True,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from .base import JOB_TABLE, Columns, Dialect, Row
+from .base import Columns, Dialect, Row
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -49,7 +49,17 @@ COLUMNS: Columns = {
     "expires_delay": "float",
 }
 
-PLAIN = ("id", "job_type", "queue", "priority", "payload", "context", "dedupe_key", "lock_key", "max_attempts")
+PLAIN = (
+    "id",
+    "job_type",
+    "queue",
+    "priority",
+    "payload",
+    "context",
+    "dedupe_key",
+    "lock_key",
+    "max_attempts",
+)
 TARGET = f"{', '.join(PLAIN)}, status, run_after, expires_at, created_at, updated_at"
 
 #: Names the partial unique constraint by its column and condition, as PostgreSQL and SQLite both want it.

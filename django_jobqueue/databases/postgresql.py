@@ -10,7 +10,7 @@ from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .claiming import ClaimRequest
 from .database import Database
 from .holding import STARTED
-from .inserting import PLAIN, TARGET, COLUMNS, ON_CONFLICT, NewJob
+from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,6 +34,10 @@ class PostgreSQL(Database):
     # Not now(): in a long transaction that is the past. Not clock_timestamp(): it is volatile, so no index.
     now = "statement_timestamp()"
     notifies = True
+
+    def in_transaction(self, connection: BaseDatabaseWrapper) -> bool:
+        # 0 is IDLE; a closed connection is "unknown" and has none.
+        return connection.connection.info.transaction_status in (1, 2, 3)
 
     def to_id(self, value: Any) -> UUID:
         assert isinstance(value, UUID)

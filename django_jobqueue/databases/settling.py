@@ -65,7 +65,11 @@ class Settling(Dialect):
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(FAIL, rows)})
 
     def snooze(
-        self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], too_many: dict[str, object]
+        self,
+        connection: BaseDatabaseWrapper,
+        worker_id: str,
+        rows: Sequence[Row],
+        too_many: dict[str, object],
     ) -> list[Row]:
         """RUNNING → PENDING after the delay, not counted; DEAD past the bound.
 
@@ -82,7 +86,11 @@ class Settling(Dialect):
         return self.run(connection, sql, {"worker_id": worker_id, **too_many, **self.batch(SNOOZE, rows)})
 
     def release(
-        self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], too_many: dict[str, object]
+        self,
+        connection: BaseDatabaseWrapper,
+        worker_id: str,
+        rows: Sequence[Row],
+        too_many: dict[str, object],
     ) -> list[Row]:
         """RUNNING → PENDING, not counted up to the bound; then attempts count. Rows: (id, fence)."""
         uncounted = "job.releases < %(most)s"
@@ -96,7 +104,11 @@ class Settling(Dialect):
         return self.run(connection, sql, {"worker_id": worker_id, **too_many, **self.batch(RELEASE, rows)})
 
     def release_unknown(
-        self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], too_long: dict[str, object]
+        self,
+        connection: BaseDatabaseWrapper,
+        worker_id: str,
+        rows: Sequence[Row],
+        too_long: dict[str, object],
     ) -> list[Row]:
         """RUNNING → PENDING, since this worker does not know the type; DEAD if none did for too long."""
         again = f"COALESCE({self.shifted('job.unknown_since', '%(grace)s')} > {self.now}, TRUE)"

@@ -13,7 +13,7 @@ from .claiming import ClaimRequest
 from .clock import UTC, as_text, process_now_text
 from .database import Database
 from .holding import STARTED
-from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
+from .inserting import ON_CONFLICT, PLAIN, TARGET, NewJob
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -29,6 +29,9 @@ class SQLite(Database):
 
     def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"now": process_now_text(), **params}
+
+    def in_transaction(self, connection: BaseDatabaseWrapper) -> bool:
+        return bool(connection.connection.in_transaction)
 
     def to_id(self, value: Any) -> UUID:
         return UUID(value)

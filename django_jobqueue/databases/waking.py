@@ -38,7 +38,7 @@ def _notify(alias: str, queue: str) -> None:
     _last_sent[(alias, queue)] = now
     try:
         with connections[alias].cursor() as cursor:
-            cursor.execute(f"SELECT pg_notify(({CHANNEL}), %s)", [queue])  # noqa: S608 - constants
+            cursor.execute(f"SELECT pg_notify(({CHANNEL}), %s)", [queue])
     except Exception:
         # The job is stored; the workers' polling finds it.
         logger.warning("Could not notify the workers of queue %r; they will find the job by polling", queue)

@@ -40,6 +40,7 @@ class ClaimedJob(NamedTuple):
     attempts: int
     max_attempts: int
     crashes: int
+    lock_key: str | None
     payload_text: str
     context_text: str
 

@@ -138,7 +138,8 @@ class ControlMoves(SelectionMoves):
             for row in self._database.standing(self._connection, ids)
         }
         return Counter(
-            _REFUSALS.get(standing[one], f"is {standing[one].label}") if one in standing else "is gone" for one in ids
+            _REFUSALS.get(standing[one], f"is {standing[one].label}") if one in standing else "is gone"
+            for one in ids
         )
 
     def _brief(self, row: Row) -> Any:

@@ -28,10 +28,14 @@ class Counts(SelectionMoves):
         if by is None:
             return self._capped(cap) if cap is not None else self._all()
         if cap is not None:
-            raise InvalidOption(f"counts(by={by!r}, cap={cap!r}): cap counts statuses only. Leave one of them out.")
+            raise InvalidOption(
+                f"counts(by={by!r}, cap={cap!r}): cap counts statuses only. Leave one of them out."
+            )
         return self._by((by,) if isinstance(by, str) else tuple(by), isinstance(by, str))
 
-    async def acounts(self, by: str | tuple[str, ...] | None = None, *, cap: int | None = None) -> dict[Any, Any]:
+    async def acounts(
+        self, by: str | tuple[str, ...] | None = None, *, cap: int | None = None
+    ) -> dict[Any, Any]:
         """``counts`` for async code."""
         return await sync_to_async(self.counts)(by, cap=cap)
 

@@ -60,7 +60,9 @@ class EnqueueMoves(Moves):
         return self._insert([new])[0]
 
     def enqueue_many(
-        self, jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+        self,
+        jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]],
+        **options: Unpack[EnqueueOptions],
     ) -> list[Job]:
         """Make many jobs; the list that comes back is in the order given.
 
@@ -82,7 +84,9 @@ class EnqueueMoves(Moves):
         return await sync_to_async(self.enqueue)(job_type, payload, **options)
 
     async def aenqueue_many(
-        self, jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+        self,
+        jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]],
+        **options: Unpack[EnqueueOptions],
     ) -> list[Job]:
         """``enqueue_many`` for async code."""
         return await sync_to_async(self.enqueue_many)(jobs, **options)
@@ -195,7 +199,7 @@ def _split(
     one: tuple[str, Mapping[str, Any]] | Mapping[str, Any], common: EnqueueOptions
 ) -> tuple[str, Mapping[str, Any] | None, EnqueueOptions]:
     """One item of ``enqueue_many``, as the arguments of ``prepare``."""
-    if isinstance(one, tuple) and len(one) == 2:  # noqa: PLR2004 - a pair
+    if isinstance(one, tuple) and len(one) == 2:
         return one[0], one[1], _known(common)
     if isinstance(one, Mapping) and "job_type" in one:
         rest = {**common, **one}

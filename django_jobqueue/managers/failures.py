@@ -56,7 +56,7 @@ def _path(exception: BaseException) -> str:
 def _message(exception: BaseException) -> str:
     try:
         return str(exception)
-    except BaseException as broken:  # noqa: BLE001 - a broken exception is still a recorded failure
+    except BaseException as broken:
         return f"(its message could not be made: {type(broken).__qualname__})"
 
 
@@ -65,7 +65,7 @@ def _traceback(exception: BaseException, trace: TracebackType | None) -> str:
         return ""  # the handler said what it wants; where it said so is no news
     try:
         return "".join(traceback.format_exception(type(exception), exception, trace))
-    except BaseException as broken:  # noqa: BLE001
+    except BaseException as broken:
         return f"(the traceback could not be made: {type(broken).__qualname__})"
 
 

@@ -45,7 +45,9 @@ class FinishMoves(Moves):
         """
         return self._settle_one(job, Done(job, None, encode_result(result, conf.current().MAX_RESULT_BYTES)))
 
-    def fail(self, job: Job, error: BaseException | str, *, delay: float | timedelta | None = BY_TYPE) -> bool:
+    def fail(
+        self, job: Job, error: BaseException | str, *, delay: float | timedelta | None = BY_TYPE
+    ) -> bool:
         """RUNNING → PENDING after ``delay`` (seconds or timedelta), or DEAD: out of attempts, or None.
 
         Left out, the delay follows the type's retry rule. CANCELLED if that was asked. False if the claim
@@ -101,7 +103,9 @@ class FinishMoves(Moves):
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:
-            raise InvalidOption(f"Job {job.id} was never claimed, so there is no attempt to end. Claim it first.")
+            raise InvalidOption(
+                f"Job {job.id} was never claimed, so there is no attempt to end. Claim it first."
+            )
         return bool(self.settle(job.worker_id, [outcome]).written)
 
     def _written_before(self, worker_id: str, missing: Iterable[Outcome]) -> dict[UUID, Row]:

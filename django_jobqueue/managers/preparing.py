@@ -72,7 +72,7 @@ def check_text(name: str, value: Any, most: int) -> None:
     """Raise ``InvalidOption`` unless ``value`` is storable text of 1 to ``most`` characters."""
     if not isinstance(value, str) or not 1 <= len(value) <= most:
         raise InvalidOption(f"{name}={value!r:.300} must be text of 1 to {most} characters.")
-    if "\x00" in value or not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value):
+    if "\x00" in value or (not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value)):
         raise InvalidOption(f"{name}={value!r} contains a NUL character or a lone surrogate. Remove it.")
 
 
@@ -118,9 +118,7 @@ def _max_attempts(given: int | None, registered: JobType | None, using: conf.Job
     return given
 
 
-def _key(
-    name: str, given: str | None, registered: JobType | None, payload: Mapping[str, Any]
-) -> str | None:
+def _key(name: str, given: str | None, registered: JobType | None, payload: Mapping[str, Any]) -> str | None:
     if given is None and registered is not None:
         given = registered.key_for(getattr(registered, name), payload)
     if given is not None:

@@ -39,7 +39,9 @@ class RescueMoves(Moves):
         believes to hold and that is not in the answer was lost.
         """
         renewal = Renewal()
-        for worker_id, one, fence, asked in self._database.renew(self._connection, worker_ids, lease, started):
+        for worker_id, one, fence, asked in self._database.renew(
+            self._connection, worker_ids, lease, started
+        ):
             job_id = self._database.to_id(one)
             renewal.held[worker_id][job_id] = fence
             if asked is not None:
@@ -72,6 +74,7 @@ class RescueMoves(Moves):
         rows = self._database.reap(self._connection, size, lost.as_params(), worker_id, exact)
         for row in rows:
             self._tell_reaped(row, lost.text)
+        logs.taken_back([row[7] for row in rows if row[8] is None])
         return len(rows)
 
     def expire(self, size: int = SWEEP) -> int:
@@ -84,9 +87,10 @@ class RescueMoves(Moves):
         return len(rows)
 
     def _tell_reaped(self, row: Row, text: str) -> None:
-        status, worker_id = JobStatus(row[2]), row[8]
-        job = self._partial((row[0], *row[3:8]))
-        logs.reaped(job.id, job.job_type, worker_id, status.name)
+        status, worker_id, started_at = JobStatus(row[1]), row[7], row[8]
+        job = self._partial((row[0], *row[2:7]))
+        if started_at is not None:
+            logs.reaped(job, worker_id, status.name)
         signals.announce(signals.job_reaped, self.model, job, status=status, worker_id=worker_id)
         if status in FINISHED:
             signals.announce(signals.job_finished, self.model, job, status=status, error=text)

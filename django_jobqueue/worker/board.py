@@ -1,0 +1,71 @@
+"""The notes that a worker process and its supervisor share: what has started, and when leases were renewed.
+
+They lie in shared memory, so they are exact when the process was killed, cost no message, and never block
+on a process that does not read. All times are of the system's monotonic clock, which processes share.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import Any
+from uuid import UUID
+
+_RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often leases had lapsed before it
+_SLOT = struct.Struct("=16sd")  # a job's id; when it started, 0: free
+
+#: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
+SLOTS = 4_096
+
+SIZE = _RENEWAL.size + SLOTS * _SLOT.size
+
+
+class Board:
+    """``memory`` is ``SIZE`` writable bytes: a bytearray, or shared between two processes."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memoryview(memory).cast("B")
+        self._free = list(range(SLOTS - 1, -1, -1))  # used by the worker process alone
+
+    # The worker process writes what it starts …
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be held."""
+        return len(self._free)
+
+    def take(self) -> int:
+        """A slot for a job that was claimed."""
+        return self._free.pop()
+
+    def start(self, slot: int, job_id: UUID, started: float) -> None:
+        """Its handler starts."""
+        _SLOT.pack_into(self._memory, _RENEWAL.size + slot * _SLOT.size, job_id.bytes, started)
+
+    def give(self, slot: int) -> None:
+        """Its outcome is written, or it was given back."""
+        _SLOT.pack_into(self._memory, _RENEWAL.size + slot * _SLOT.size, b"", 0.0)
+        self._free.append(slot)
+
+    # … and the one that renews reads it, and writes when it did.
+
+    def started(self) -> list[tuple[UUID, float]]:
+        """(id, seconds since) of every job that has started and is not settled."""
+        now = time.monotonic()
+        found = []
+        for raw, started in _SLOT.iter_unpack(self._memory[_RENEWAL.size :]):
+            if started:
+                found.append((UUID(bytes=raw), max(now - started, 0.0)))
+        return found
+
+    def renewed(self, sent: float, answered: float, lease: float) -> None:
+        """All leases were renewed by a statement sent and answered at these times."""
+        last, lapses = _RENEWAL.unpack_from(self._memory)
+        # Answered later than the lease before had lasted: others may have taken jobs back in between.
+        _RENEWAL.pack_into(self._memory, 0, sent, lapses + (1 if last and answered >= last + lease else 0))
+
+    @property
+    def renewal(self) -> tuple[float, int]:
+        """When the last renewal was sent (0: never), and how often leases had lapsed before one."""
+        sent, lapses = _RENEWAL.unpack_from(self._memory)
+        return sent, lapses

@@ -1,0 +1,71 @@
+"""Leases are renewed well within their length, by worker, in one statement on a connection of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, connections, reset_queries
+
+from ..managers.workers import WorkerFacts
+from ..models import Job, Worker
+from .board import Board
+from .options import WorkerOptions
+from .service import Backoff, Service
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """A worker whose leases are to be renewed: what people see of it, and its notes."""
+
+    facts: WorkerFacts
+    board: Board
+
+
+class Heartbeat(Service):
+    """Runs in the supervisor, where no handler holds the GIL; in a thread only for an embedded worker."""
+
+    def __init__(
+        self, options: WorkerOptions, living: Callable[[], Sequence[Renewed]], on_death: Callable[[str], None]
+    ) -> None:
+        super().__init__("heartbeat", on_death)
+        self._options = options
+        self._living = living
+        self._backoff = Backoff("renewing leases", options.heartbeat / 4)
+
+    def run(self) -> None:
+        """Beat until stopped; an outage is survived, with pauses shorter than a beat."""
+        while not self.stopping.is_set():
+            begun = time.monotonic()
+            pause = self._safe_beat()
+            self.stopping.wait(max(pause - (time.monotonic() - begun), 0.01))
+
+    def _safe_beat(self) -> float:
+        try:
+            reset_queries()
+            self.beat()
+            self._backoff.worked()
+            return self._options.heartbeat
+        except (DatabaseError, InterfaceError) as error:
+            connections[self._options.alias].close()
+            return self._backoff.failed(error)
+
+    def beat(self) -> None:
+        """Renew for every worker that lives, and say that they are there."""
+        living = list(self._living())
+        if not living:
+            return
+        started: list[tuple[UUID, float]] = []
+        for one in living:
+            started += one.board.started()
+        alias, lease = self._options.alias, self._options.lease
+        sent = time.monotonic()
+        Job.objects.db_manager(alias).renew_lease(
+            worker_ids=[one.facts.id for one in living], lease=lease, started=started
+        )
+        answered = time.monotonic()
+        for one in living:
+            one.board.renewed(sent, answered, lease)
+        Worker.objects.db_manager(alias).beat([one.facts for one in living])

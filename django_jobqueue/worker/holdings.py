@@ -1,0 +1,99 @@
+"""Which jobs this process holds, and whether it may still start them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from ..execution import Attempt
+from .board import Board
+
+
+class Holdings:
+    """The attempts of one worker, from claim to settled outcome. Safe for threads."""
+
+    def __init__(self, board: Board, lease: float) -> None:
+        self.board = board
+        self.lease = lease
+        self._held: dict[UUID, Attempt] = {}
+        self._changed = threading.Condition()
+        self._lapses_seen = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def ids(self) -> set[UUID]:
+        """The ids of all jobs held."""
+        return set(self._held)
+
+    def attempts(self) -> list[Attempt]:
+        """All attempts held."""
+        return list(self._held.values())
+
+    @property
+    def room(self) -> int:
+        """How many more jobs there is a slot for."""
+        return self.board.free
+
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        """These were claimed."""
+        for attempt in attempts:
+            attempt.slot = self.board.take()
+            self._held[attempt.job.id] = attempt
+
+    def begin(self, attempt: Attempt) -> float:
+        """The handler of this one starts now; noted where the supervisor sees it."""
+        attempt.started = now = time.monotonic()
+        self.board.start(attempt.slot, attempt.job.id, now)
+        return now
+
+    def remove(self, attempts: Iterable[Attempt]) -> None:
+        """These are settled, released or lost."""
+        for attempt in attempts:
+            if self._held.get(attempt.job.id) is attempt:
+                del self._held[attempt.job.id]
+                self.board.give(attempt.slot)
+        if not self._held:
+            with self._changed:
+                self._changed.notify_all()
+
+    def wait_until_empty(self, timeout: float | None) -> bool:
+        """Whether nothing is held any more, at the latest after ``timeout`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._held, timeout)
+
+    # Leases.
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether leases had lapsed, so that the table has to be asked what is still held."""
+        return self.board.renewal[1] != self._lapses_seen
+
+    def is_held(self, attempt: Attempt) -> bool:
+        """Whether the lease is known to hold at this moment, so that the handler may start."""
+        sent, lapses = self.board.renewal
+        return lapses == self._lapses_seen and time.monotonic() < max(attempt.claimed, sent) + self.lease
+
+    def wait_until_held(self, attempt: Attempt, stop: threading.Event) -> bool:
+        """Wait for a renewal if need be. False: the job was lost, or the worker is stopping."""
+        while not self.is_held(attempt):
+            if attempt.lost or stop.is_set():
+                return False
+            with self._changed:
+                self._changed.wait(0.2)
+        return not attempt.lost
+
+    def compare(self, asked: float, lapses: int, held: Mapping[UUID, tuple[int, bool]]) -> None:
+        """What the table says is held (fence, cancel asked), when asked at that time and count of lapses."""
+        for attempt in self.attempts():
+            fence, cancel = held.get(attempt.job.id, (None, False))
+            if fence == attempt.job.fence:
+                attempt.cancelled = attempt.cancelled or cancel
+            elif attempt.claimed < asked:
+                attempt.lost = True
+        self._lapses_seen = max(self._lapses_seen, lapses)
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,114 @@
+"""Housekeeping by the workers themselves, safe with any number of them: reap, expire, prune, forget."""
+
+from __future__ import annotations
+
+import queue
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, connections, reset_queries
+
+from ..models import Job, Worker
+from .options import WorkerOptions
+from .service import Backoff, Service
+
+#: Seconds between two looks for old jobs and silent workers.
+PRUNE_INTERVAL = 60.0
+#: Jobs pruned in one go; then heartbeats and reaping have their turn.
+PRUNE_MOST = 5_000
+
+
+@dataclass(frozen=True)
+class Departed:
+    """A worker process that has ended: which of its jobs had started, and whether it was meant to end."""
+
+    worker_id: str
+    started: list[tuple[UUID, float]]
+    lost: bool
+
+
+class Maintenance(Service):
+    """Takes back the jobs of departed workers at once, and of others when their leases are over."""
+
+    def __init__(self, options: WorkerOptions, on_death: Callable[[str], None]) -> None:
+        super().__init__("maintenance", on_death)
+        self._options = options
+        self._departed: queue.SimpleQueue[Departed | None] = queue.SimpleQueue()
+        self._backoff = Backoff("taking care of the queue", options.heartbeat / 2)
+        # After a start or an outage one heartbeat passes first: an outage longer than the leases must not
+        # cost every living worker its jobs.
+        self._reap_from = time.monotonic() + options.heartbeat
+        self._prune_from = time.monotonic() + random.uniform(0, PRUNE_INTERVAL)  # noqa: S311 - spread
+
+    def departed(self, worker: Departed) -> None:
+        """This worker process has ended; see to its jobs."""
+        self._departed.put(worker)
+
+    def ask_to_stop(self) -> None:
+        """See to the workers that have departed, then end."""
+        super().ask_to_stop()
+        self._departed.put(None)
+
+    def run(self) -> None:
+        """Sweep every heartbeat, departed workers at once."""
+        while True:
+            departed = self._next_departed()
+            if departed is not None:
+                self._until_done(lambda departed=departed: self._take_over(departed))  # type: ignore[misc]
+            elif self.stopping.is_set():
+                return
+            else:
+                self._attempt(self._sweep)
+
+    def _next_departed(self) -> Departed | None:
+        try:
+            pause = 0.0 if self.stopping.is_set() else self._options.heartbeat * random.uniform(0.8, 1)  # noqa: S311
+            return self._departed.get(timeout=pause)
+        except queue.Empty:
+            return None
+
+    def _until_done(self, action: Callable[[], None]) -> None:
+        while not self._attempt(action):
+            pass
+
+    def _attempt(self, action: Callable[[], None]) -> bool:
+        """Do it; after an error of the database drop the connection, hold back reaping, pause."""
+        begun = time.monotonic()
+        try:
+            reset_queries()
+            action()
+            self._backoff.worked()
+            done = True
+        except (DatabaseError, InterfaceError) as error:
+            connections[self._options.alias].close()
+            if self.stopping.wait(self._backoff.failed(error)):
+                time.sleep(0.1)
+            done = False
+        if not done or time.monotonic() - begun > self._options.heartbeat:
+            self._reap_from = time.monotonic() + self._options.heartbeat
+        return done
+
+    def _take_over(self, departed: Departed) -> None:
+        """Jobs of a lost worker: the attempt counts for those that had started. Of a stopped one: released."""
+        jobs = Job.objects.db_manager(self._options.alias)
+        if departed.lost:
+            jobs.record_started(departed.worker_id, departed.started)
+            while jobs.reap(worker_id=departed.worker_id, exact=True):
+                pass
+        else:
+            jobs.release_held(departed.worker_id)
+        Worker.objects.db_manager(self._options.alias).forget(departed.worker_id)
+
+    def _sweep(self) -> None:
+        jobs = Job.objects.db_manager(self._options.alias)
+        jobs.expire()
+        if time.monotonic() >= self._reap_from:
+            jobs.reap()
+        if time.monotonic() >= self._prune_from:
+            self._prune_from = time.monotonic() + PRUNE_INTERVAL
+            if jobs.prune(most=PRUNE_MOST) >= PRUNE_MOST:
+                self._prune_from = 0.0
+            Worker.objects.db_manager(self._options.alias).forget_silent()

@@ -1,0 +1,98 @@
+"""What a worker is asked to do: checked once, here, for the command and for code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import conf, registry
+from ..exceptions import InvalidOption, UnknownQueue
+from ..managers.base import queue_alias
+
+
+def _setting(name: str) -> Any:
+    return field(default_factory=lambda: getattr(conf.current(), name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """Options of ``Worker`` and ``runworker``. What is left out comes from ``settings.JOBQUEUE``.
+
+    Raises ``InvalidOption`` for a value out of range, ``UnknownQueue`` for a queue that is not declared.
+    """
+
+    queues: Sequence[str] | None = None  # None: all
+    exclude_queues: Sequence[str] = ()
+    processes: int = _setting("PROCESSES")
+    threads: int = _setting("THREADS")
+    async_concurrency: int = _setting("ASYNC_CONCURRENCY")
+    lease: float = _setting("LEASE")  # seconds
+    poll_interval: float = _setting("POLL_INTERVAL")  # seconds
+    grace: float = _setting("GRACE")  # seconds
+    drain: bool = False  # leave when nothing is due
+    max_jobs: int | None = None  # a process is replaced after so many
+    max_memory: int | None = None  # MiB; a process is replaced when it has more
+    database: str | None = None  # alias; None: the queue's
+
+    def __post_init__(self) -> None:
+        found = [problem for rule in _RANGES for problem in self._range_problems(*rule)]
+        if found:
+            raise InvalidOption(" ".join(found))
+        self._check_queues("queues", self.queues)
+        self._check_queues("exclude_queues", self.exclude_queues)
+
+    @property
+    def heartbeat(self) -> float:
+        """Seconds between two renewals: four fit into a lease, so three may fail."""
+        return self.lease / 4
+
+    @property
+    def alias(self) -> str:
+        """The queue's database."""
+        if self.database is not None:
+            return self.database
+        from ..models import Job
+
+        return queue_alias(Job)
+
+    @property
+    def kinds(self) -> tuple[bool, bool]:
+        """Whether plain and whether async handlers are registered; a process has pools for those alone."""
+        types = registry.all_types()
+        has_async = any(one.is_async for one in types)
+        return any(not one.is_async for one in types) or not has_async, has_async
+
+    @property
+    def capacity(self) -> int:
+        """Handlers at once in one process."""
+        plain, has_async = self.kinds
+        return (self.threads if plain else 0) + (self.async_concurrency if has_async else 0)
+
+    def _range_problems(self, name: str, least: float, most: float, unit: str, optional: bool) -> list[str]:
+        value = getattr(self, name)
+        if optional and value is None:
+            return []
+        return conf.range_problem(name, value, least, most, unit)
+
+    def _check_queues(self, name: str, queues: Sequence[str] | None) -> None:
+        if queues is None:
+            return
+        if isinstance(queues, str) or (name == "queues" and not queues):
+            raise InvalidOption(f"{name}={queues!r} must be a list of at least one queue name.")
+        declared = conf.current().QUEUES
+        for queue in queues:
+            if declared is not None and queue not in declared:
+                raise UnknownQueue(queue, declared)
+
+
+_RANGES: tuple[tuple[str, float, float, str, bool], ...] = (
+    ("processes", 1, 256, "processes", False),
+    ("threads", 1, 1_000, "threads", False),
+    ("async_concurrency", 1, 100_000, "coroutines", False),
+    ("lease", 1, 86_400, "seconds", False),
+    ("poll_interval", 0.01, 3_600, "seconds", False),
+    ("grace", 0, 86_400, "seconds", False),
+    ("max_jobs", 1, 1_000_000_000, "jobs", True),
+    ("max_memory", 16, 1_048_576, "MiB", True),
+)

@@ -1,0 +1,201 @@
+"""The loop that claims. A dozen lines; ``poll`` says how long to wait."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from django.db import Error, connections, reset_queries
+
+from .. import logs, registry
+from ..databases.claiming import ClaimRequest
+from ..databases.waking import NOTIFY_INTERVAL
+from ..execution import Attempt
+from ..managers.claim import ClaimedJob
+from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
+from ..models import Job
+from .holdings import Holdings
+from .options import WorkerOptions
+from .pool import Pool
+from .service import Backoff, Service
+from .settle import Pair, Settler
+from .wakeup import Wakeup, leave_pool, make_wakeup
+
+#: Seconds for which a type that this worker does not know is left to others.
+LEAVE_ALONE = 60.0
+#: Seconds between looks right after a sign of work: the limit on NOTIFY may have swallowed the last word.
+SHORT_STEP = 0.05
+
+
+class Poller(Service):
+    """Claims as many jobs as the pools have room for, and hands them over."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        options: WorkerOptions,
+        pools: dict[bool, Pool],
+        holdings: Holdings,
+        settler: Settler,
+        on_death: Callable[[str], None],
+    ) -> None:
+        super().__init__("poller", on_death)
+        self.paused = threading.Event()
+        self.drained = threading.Event()
+        self.claimed = 0
+        self._worker_id = worker_id
+        self._options = options
+        self._alias = options.alias
+        self._pools = pools  # by "is async"
+        self._holdings = holdings
+        self._settler = settler
+        self._wakeup = Wakeup()
+        self._backoff = Backoff("claiming jobs", min(options.heartbeat, 5.0))
+        self._unknown: dict[str, float] = {}  # type -> until when it is left alone
+        self._unanswered = False  # a claim was sent and its answer lost
+        self._last_sign = 0.0
+        self._wants_room = False
+        self._next_due = 0.0  # when a job that this worker saw fail or snooze comes back; 0: none
+        self.heartbeat = 0.0  # when the loop last went round
+
+    def run(self) -> None:
+        """Poll, wait, poll."""
+        leave_pool(self._alias)
+        self._wakeup = make_wakeup(self._alias, self._options.queues)
+        try:
+            while not self.stopping.is_set():
+                self.heartbeat = time.monotonic()
+                delay, listen = self._safe_poll()
+                if delay and self._wakeup.wait(delay, listen=listen):
+                    self._last_sign = time.monotonic()
+        finally:
+            self._wakeup.close()
+
+    def ask_to_stop(self) -> None:
+        """Leave the loop after the statement at hand."""
+        super().ask_to_stop()
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again soon: a place is free, or something changed."""
+        self._wakeup.wake()
+
+    def room_made(self) -> None:
+        """A handler has ended. Called for every job, so it does nothing unless the loop waits for room."""
+        if self._wants_room and any(pool.room > 0 for pool in self._pools.values()):
+            self._wants_room = False
+            self.wake()
+
+    def settled(self, batch: Sequence[Pair]) -> None:
+        """Outcomes were written: a lock key may be free now, and some jobs will be back soon."""
+        for attempt, outcome in batch:
+            if isinstance(outcome, Failed | Snoozed) and outcome.delay is not None:
+                due = time.monotonic() + outcome.delay
+                self._next_due = min(self._next_due or due, due)
+            elif attempt.job.lock_key is not None:
+                self.wake()
+
+    def _safe_poll(self) -> tuple[float, bool]:
+        """``poll``, with an outage survived: the connection is dropped, and after a pause a new one tried."""
+        try:
+            reset_queries()
+            answer = self.poll()
+            self._backoff.worked()
+            return answer
+        except Error as error:
+            connections[self._alias].close()
+            return self._backoff.failed(error), False
+
+    def poll(self) -> tuple[float, bool]:
+        """Claim once. Seconds to wait now, and whether new jobs are of interest meanwhile."""
+        if self._unanswered:
+            self._release_unanswered()
+        self._give_back_hoard()
+        limit, exclude_types = self._room()
+        self._wants_room = limit <= 0
+        if self.paused.is_set() or limit <= 0:
+            return self._options.poll_interval, False
+        jobs = self._claim(limit, exclude_types)
+        if jobs:
+            self._last_sign = time.monotonic()
+            return 0.0, True
+        if self._options.drain and len(self._holdings) == 0:
+            self.drained.set()
+        return self._idle_delay(), True
+
+    def _claim(self, limit: int, exclude_types: list[str]) -> list[ClaimedJob]:
+        request = ClaimRequest(
+            worker_id=self._worker_id,
+            limit=limit,
+            lease=self._options.lease,
+            queues=self._options.queues,
+            exclude_queues=self._options.exclude_queues,
+            exclude_types=exclude_types,
+            suspects=any(pool.idle for pool in self._pools.values()),
+        )
+        sent = time.monotonic()
+        self._unanswered = True
+        jobs: list[ClaimedJob] = Job.objects.db_manager(self._alias).claim_for_worker(request)
+        self._unanswered = False
+        self.claimed += len(jobs)
+        self._hand_over([Attempt(job, self._worker_id, sent) for job in jobs])
+        return jobs
+
+    def _hand_over(self, attempts: list[Attempt]) -> None:
+        """Each job to the pool of its kind; back with those nobody here knows."""
+        self._holdings.add(attempts)
+        by_kind: dict[bool, list[Attempt]] = {}
+        for attempt in attempts:
+            attempt.report = self._settler.progressed
+            job_type = registry.find(attempt.job.job_type)
+            if job_type is None:
+                self._give_back_unknown(attempt)
+            else:
+                by_kind.setdefault(job_type.is_async, []).append(attempt)
+        for is_async, batch in by_kind.items():
+            self._pools[is_async].put(batch)
+
+    def _give_back_unknown(self, attempt: Attempt) -> None:
+        if attempt.job.job_type not in self._unknown:
+            logs.unknown_type(attempt.job, LEAVE_ALONE)
+        self._unknown[attempt.job.job_type] = time.monotonic() + LEAVE_ALONE
+        self._settler.put(attempt, UnknownHere(attempt.job))
+
+    def _give_back_hoard(self) -> None:
+        """Jobs that were thought short and turned out to wait."""
+        for pool in self._pools.values():
+            if pool.hoards:
+                for attempt in pool.take_back():
+                    self._settler.put(attempt, Released(attempt.job))
+
+    def _release_unanswered(self) -> None:
+        """Jobs of a claim whose answer never came: held in the table, unknown here."""
+        Job.objects.db_manager(self._alias).release_held(self._worker_id, keep=self._holdings.ids)
+        self._unanswered = False
+
+    def _room(self) -> tuple[int, list[str]]:
+        """How many jobs to claim, and of which types none: those without a place, and those unknown here."""
+        now = time.monotonic()
+        self._unknown = {name: until for name, until in self._unknown.items() if until > now}
+        rooms = {is_async: pool.room for is_async, pool in self._pools.items()}
+        open_rooms = [room for room in rooms.values() if room > 0]
+        exclude = list(self._unknown)
+        if len(open_rooms) < len(rooms):
+            exclude += [one.name for one in registry.all_types() if rooms.get(one.is_async, 0) <= 0]
+        room = min([*open_rooms, self._holdings.room]) if open_rooms else 0
+        if self._options.max_jobs is not None:
+            room = min(room, self._options.max_jobs - self.claimed)
+        return room, exclude
+
+    def _idle_delay(self) -> float:
+        now = time.monotonic()
+        if now - self._last_sign < NOTIFY_INTERVAL + SHORT_STEP:
+            return SHORT_STEP
+        delay = self._options.poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - spread, not a secret
+        if self._next_due:
+            until = self._next_due - now
+            self._next_due = 0.0 if until <= delay else self._next_due
+            delay = min(delay, max(until, SHORT_STEP))
+        return delay

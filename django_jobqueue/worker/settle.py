@@ -1,0 +1,208 @@
+"""Outcomes become rows: in batches of what has gathered, kept and written again when the database was away."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    close_old_connections,
+    connections,
+    reset_queries,
+)
+
+from .. import logs, signals
+from ..execution import Attempt
+from ..managers.failures import describe
+from ..managers.outcomes import Failed, Outcome
+from ..models import Job
+from .holdings import Holdings
+from .options import WorkerOptions
+from .service import Backoff, Service
+
+#: Outcomes in one statement.
+BATCH = 500
+#: Seconds between two looks at running jobs: progress out, cancel in. A handler sees a cancel within 2 s.
+TICK = 1.0
+
+Pair = tuple[Attempt, Outcome]
+
+
+class Settler(Service):
+    """One thread, one connection, on which no handler and no receiver ever runs."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        options: WorkerOptions,
+        holdings: Holdings,
+        on_settled: Callable[[Sequence[Pair]], None],
+        on_death: Callable[[str], None],
+    ) -> None:
+        super().__init__("settler", on_death)
+        self._worker_id = worker_id
+        self._alias = options.alias
+        self._holdings = holdings
+        self._on_settled = on_settled
+        self._outcomes: queue.SimpleQueue[Pair | None] = queue.SimpleQueue()
+        self._backoff = Backoff("writing outcomes", min(options.heartbeat, 5.0))
+        self._changed: dict[Attempt, None] = {}  # whose progress is to be written
+        self._give_up = threading.Event()
+        self._announcer = Announcer(on_death)
+
+    def put(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """This is how it ended; None: its outcome is written already."""
+        if outcome is None:
+            self._holdings.remove([attempt])
+        else:
+            self._outcomes.put((attempt, outcome))
+
+    def progressed(self, attempt: Attempt) -> None:
+        """Its progress has changed; written at the next tick."""
+        self._changed[attempt] = None
+
+    @property
+    def backlog(self) -> int:
+        """Outcomes not yet written."""
+        return self._outcomes.qsize()
+
+    def start(self) -> None:
+        """Start writing."""
+        self._announcer.start()
+        super().start()
+
+    def ask_to_stop(self) -> None:
+        """Write what is there, then end."""
+        super().ask_to_stop()
+        self._outcomes.put(None)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Write what is there and end; after ``timeout`` leave the rest to the leases."""
+        ended = super().stop(timeout)
+        self._give_up.set()
+        return self._announcer.stop(timeout) and ended
+
+    def run(self) -> None:
+        """Write as outcomes come; look at running jobs once a tick."""
+        next_tick = time.monotonic() + TICK
+        with signals.delivered_by(self._announcer.put):
+            while True:
+                batch = self._gather(max(next_tick - time.monotonic(), 0))
+                if batch:
+                    self._write(batch)
+                if time.monotonic() >= next_tick:
+                    self._tick()
+                    next_tick = time.monotonic() + TICK
+                if self.stopping.is_set() and self._outcomes.empty():
+                    return
+
+    def _gather(self, wait: float) -> list[Pair]:
+        """What has gathered by now; the first at once, so a lone job is never late."""
+        batch: list[Pair] = []
+        try:
+            pair = self._outcomes.get(timeout=wait)
+            while True:
+                if pair is not None:
+                    batch.append(pair)
+                if len(batch) >= BATCH:
+                    break
+                pair = self._outcomes.get_nowait()
+        except queue.Empty:
+            pass
+        return batch
+
+    def _write(self, batch: Sequence[Pair]) -> None:
+        """Write a batch, however often it takes; a row that the database refuses does not hold up the others."""
+        while not self._give_up.is_set():
+            try:
+                self._settle(batch)
+                self._backoff.worked()
+                return
+            except (DataError, IntegrityError, ValueError, TypeError) as error:
+                if len(batch) > 1:
+                    for pair in batch:
+                        pair[1].unsure = True  # another kind in the batch may have been written already
+                        self._write([pair])
+                    return
+                batch = [self._refused(batch[0], error)]
+            except (DatabaseError, InterfaceError) as error:
+                for _, outcome in batch:
+                    outcome.unsure = True
+                connections[self._alias].close()
+                self._give_up.wait(self._backoff.failed(error))
+
+    def _settle(self, batch: Sequence[Pair]) -> None:
+        reset_queries()
+        if self._changed:
+            self._write_progress()  # the last word about a job comes before its end
+        Job.objects.db_manager(self._alias).settle(self._worker_id, [outcome for _, outcome in batch])
+        self._holdings.remove([attempt for attempt, _ in batch])
+        self._on_settled(batch)
+
+    def _refused(self, pair: Pair, error: Exception) -> Pair:
+        """The database cannot hold this outcome: that is what is recorded instead."""
+        attempt, outcome = pair
+        logs.outcome_refused(attempt.job, error)
+        failure = describe(error)
+        if isinstance(outcome, Failed):
+            failure = failure._replace(error='{"exception": "?", "message": "not storable", "traceback": ""}')
+        delay = outcome.delay if isinstance(outcome, Failed) else None
+        return attempt, Failed(
+            attempt.job, attempt.since_claim(), failure=failure, delay=delay, unsure=outcome.unsure
+        )
+
+    def _tick(self) -> None:
+        """Write progress, and ask the table about jobs that run for longer than a tick."""
+        now = time.monotonic()
+        running = any(
+            one.started is not None and now - one.started >= TICK for one in self._holdings.attempts()
+        )
+        if not (self._changed or running or self._holdings.in_doubt):
+            return
+        try:
+            reset_queries()
+            self._write_progress()
+            if running or self._holdings.in_doubt:
+                lapses = self._holdings.board.renewal[1]
+                self._holdings.compare(
+                    now, lapses, Job.objects.db_manager(self._alias).held_by(self._worker_id)
+                )
+            self._backoff.worked()
+        except (DatabaseError, InterfaceError) as error:
+            connections[self._alias].close()
+            self._give_up.wait(min(self._backoff.failed(error), TICK))
+
+    def _write_progress(self) -> None:
+        changed, self._changed = self._changed, {}
+        rows = [(one.job.id, one.job.fence, one.progress, one.note) for one in changed if not one.lost]
+        Job.objects.db_manager(self._alias).report_progress(self._worker_id, rows)
+
+
+class Announcer(Service):
+    """Runs signal receivers, in a thread and on connections of its own."""
+
+    def __init__(self, on_death: Callable[[str], None]) -> None:
+        super().__init__("signals", on_death)
+        self._sends: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    def put(self, send: Callable[[], None]) -> None:
+        """Call this soon."""
+        self._sends.put(send)
+
+    def ask_to_stop(self) -> None:
+        """Send what is there, then end."""
+        super().ask_to_stop()
+        self._sends.put(None)
+
+    def run(self) -> None:
+        """Send as they come."""
+        while (send := self._sends.get()) is not None:
+            close_old_connections()
+            send()
+            close_old_connections()

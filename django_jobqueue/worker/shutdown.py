@@ -1,0 +1,49 @@
+"""Signals of the operating system, and what the exit codes mean. A handler sets a flag and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from enum import IntEnum
+from types import FrameType
+
+
+class Exit(IntEnum):
+    """Exit codes of ``runworker`` and, from ``DRAINED`` on, of its worker processes."""
+
+    DONE = 0  # stopped in good order, or drained
+    CANNOT_START = 1  # wrong options, a broken jobs.py, an unsupported database
+    FORCED = 3  # a second signal: running jobs were cut off and given back
+    DRAINED = 10  # (process) nothing is due
+    RECYCLED = 11  # (process) after --max-jobs or --max-memory
+    UNFIT = 12  # (process) one of its threads died
+
+
+class StopSignals:
+    """Counts SIGTERM and SIGINT: one asks to stop, a second means at once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.asked = threading.Event()
+
+    def install(self, *, ignore_interrupt: bool = False) -> None:
+        """Catch them; a worker process leaves Ctrl-C, which the whole group gets, to its supervisor."""
+        signal.signal(signal.SIGTERM, self._note)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignore_interrupt else self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        self.asked.set()
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask Linux to kill this process when its parent dies, even while a handler holds the interpreter lock."""
+    if sys.platform != "linux":
+        return  # elsewhere the closed pipe ends the process, as soon as a thread may run
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(Exit.DONE)  # it died before we asked

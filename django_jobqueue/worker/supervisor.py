@@ -1,0 +1,201 @@
+"""Starts, watches and replaces worker processes, renews their leases, and sees to the jobs they leave."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import psutil
+from django.db import Error, connections
+
+from .. import logs
+from ..managers.workers import WorkerFacts
+from ..models import Job
+from . import child
+from .board import SIZE, Board
+from .heartbeat import Heartbeat, Renewed
+from .maintenance import Departed, Maintenance
+from .options import WorkerOptions
+from .service import Backoff
+from .shutdown import Exit, StopSignals
+
+#: Seconds between looks at flags and processes.
+TICK = 0.2
+#: A process that lived for less (seconds) died "at once"; again and again, the next waits longer.
+AT_ONCE = 5.0
+LONGEST_PAUSE = 30.0
+#: Seconds at the end for the last statements about departed processes.
+LAST_WORDS = 5.0
+
+#: Never forked: a process with threads and connections must not be copied.
+_spawn = multiprocessing.get_context("spawn")
+
+
+@dataclass
+class Child:
+    """A worker process as its supervisor knows it."""
+
+    process: Any
+    pipe: Connection
+    board: Board
+    started: float
+    facts: WorkerFacts | None = None  # once it has said who it is
+    asked: bool = False  # to stop
+
+    def is_running(self) -> bool:
+        """Whether it can work: alive, and not stopped by SIGSTOP or a debugger."""
+        try:
+            return bool(psutil.Process(self.process.pid).status() not in _NOT_RUNNING)
+        except psutil.Error:
+            return False
+
+    def ask_to_stop(self) -> None:
+        """No new jobs; end when running ones have ended."""
+        self.asked = True
+        try:
+            self.pipe.send("stop")
+        except OSError:
+            pass  # it has ended already
+
+
+_NOT_RUNNING = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+
+
+class Supervisor:
+    """The main thread of ``runworker``."""
+
+    def __init__(self, options: WorkerOptions, signals: StopSignals, log_level: int | None = None) -> None:
+        self._options = options
+        self._signals = signals
+        self._log_level = log_level
+        self._children: list[Child] = []
+        self._heartbeat = Heartbeat(options, self._living, self._on_death)
+        self._maintenance = Maintenance(options, self._on_death)
+        self._start_from = 0.0
+        self._early_deaths = 0
+        self._drained = 0
+        self._died = False
+
+    def run(self) -> Exit:
+        """Work until a signal, or until all is drained."""
+        if not self._wait_for_database():
+            return Exit.DONE
+        self._heartbeat.start()
+        self._maintenance.start()
+        while not self._signals.asked.is_set() and not self._died:
+            self._start_missing()
+            if not self._children and self._drained >= self._options.processes:
+                break
+            self._watch(TICK)
+        return self._stop()
+
+    def _wait_for_database(self) -> bool:
+        """Whether the database answers and has the tables, before a signal came."""
+        backoff = Backoff("waiting for the database", 5.0)
+        while not self._signals.asked.is_set():
+            try:
+                tables = connections[self._options.alias].introspection.table_names()
+                if Job._meta.db_table in tables:
+                    return True
+                logs.waiting_for_tables(self._options.alias)
+                pause = 2.0
+            except Error as error:
+                pause = backoff.failed(error)
+            finally:
+                connections[self._options.alias].close()
+            self._signals.asked.wait(pause)
+        return False
+
+    def _start_missing(self) -> None:
+        wanted = self._options.processes - self._drained - len(self._children)
+        if wanted > 0 and time.monotonic() >= self._start_from:
+            for _ in range(wanted):
+                self._children.append(self._start_child())
+
+    def _start_child(self) -> Child:
+        memory = _spawn.RawArray("B", SIZE)
+        ours, theirs = _spawn.Pipe()
+        process = _spawn.Process(
+            target=child.main,
+            args=(self._options, memory, theirs, os.getpid(), self._log_level),
+            name="jobqueue-worker",
+        )
+        process.start()
+        theirs.close()
+        return Child(process, ours, Board(memory), time.monotonic())
+
+    def _watch(self, seconds: float) -> None:
+        """Wait a little for what processes say, and see to those that have ended."""
+        silent = [one.pipe for one in self._children if one.facts is None]
+        wait([*(one.process.sentinel for one in self._children), *silent], seconds)
+        for one in list(self._children):
+            self._hear(one)
+            if one.process.exitcode is not None:
+                self._children.remove(one)
+                self._ended(one)
+
+    def _hear(self, one: Child) -> None:
+        try:
+            if one.facts is None and one.pipe.poll():
+                _, one.facts = one.pipe.recv()
+                logs.process_started(one.process.pid, one.facts.id)
+        except (EOFError, OSError):
+            pass  # it died before it said anything; its exit code is seen next
+
+    def _ended(self, one: Child) -> None:
+        """A process is gone: what of its jobs, and when may the next one start."""
+        code = one.process.exitcode
+        planned = one.asked or code in (Exit.DONE, Exit.DRAINED, Exit.RECYCLED)
+        logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
+        self._drained += code == Exit.DRAINED
+        if one.facts is not None:
+            self._maintenance.departed(Departed(one.facts.id, one.board.started(), lost=not planned))
+        one.pipe.close()
+        early = not planned and time.monotonic() - one.started < AT_ONCE
+        self._early_deaths = self._early_deaths + 1 if early else 0
+        if self._early_deaths > 1:
+            pause = min(0.5 * 2 ** min(self._early_deaths, 10), LONGEST_PAUSE)
+            logs.process_replaced_in(pause)
+            self._start_from = time.monotonic() + pause
+
+    def _stop(self) -> Exit:
+        """Grace for running jobs; then, or at a second signal, the processes are killed and their jobs given back."""
+        signals_before = self._signals.count
+        logs.stopping(self._options.grace, len(self._children))
+        for one in self._children:
+            one.ask_to_stop()
+        deadline = time.monotonic() + self._options.grace
+        while (
+            self._children and time.monotonic() < deadline and self._signals.count <= max(signals_before, 1)
+        ):
+            self._watch(TICK)
+        forced = self._signals.count > max(signals_before, 1)
+        self._cut_off()
+        self._maintenance.stop(LAST_WORDS)
+        self._heartbeat.stop(1.0)
+        if self._died:
+            return Exit.CANNOT_START
+        return Exit.FORCED if forced else Exit.DONE
+
+    def _cut_off(self) -> None:
+        if self._children:
+            logs.cut_off(len(self._children))
+        for one in self._children:
+            one.process.kill()
+        while self._children:
+            self._watch(TICK)
+
+    def _living(self) -> list[Renewed]:
+        """Whose leases are to be renewed: not those of a dead or stopped process."""
+        return [
+            Renewed(one.facts, one.board)
+            for one in list(self._children)
+            if one.facts is not None and one.is_running()
+        ]
+
+    def _on_death(self, name: str) -> None:
+        self._died = True

@@ -1,0 +1,210 @@
+"""How a worker waits: until a time, a word from the database, or a word from within."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import select
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.db import Error, connections
+
+from .. import conf, logs
+from ..databases import database_for
+from ..databases.waking import CHANNEL
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+class Wakeup:
+    """Waiting that only a word from within can end early."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def wake(self) -> None:
+        """End the wait, or the next one; from any thread."""
+        self._woken.set()
+
+    def wait(self, seconds: float, *, listen: bool = True) -> bool:
+        """Wait at most so long; ``listen``: also for new jobs. Whether there was a sign of work."""
+        woken = self._woken.wait(seconds)
+        self._woken.clear()
+        return woken
+
+    def close(self) -> None:
+        """Let go of what was held."""
+
+
+class SQLiteWakeup(Wakeup):
+    """Looks at ``PRAGMA data_version``: it changes when any other connection has written the file."""
+
+    #: Seconds between two looks (2.6 µs each).
+    INTERVAL = 0.01
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._bare = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+        self._version = self._data_version()
+
+    def wait(self, seconds: float, *, listen: bool = True) -> bool:
+        """Look every few milliseconds."""
+        if not listen:
+            return super().wait(seconds)
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if super().wait(min(self.INTERVAL, left)) or self._has_changed():
+                return True
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._bare.close()
+
+    def _has_changed(self) -> bool:
+        version = self._data_version()
+        changed, self._version = version != self._version, version
+        return changed
+
+    def _data_version(self) -> int:
+        try:
+            return int(self._bare.execute("PRAGMA data_version").fetchone()[0])
+        except sqlite3.Error:  # the file is being replaced, say; polling goes on beneath
+            return -1
+
+
+class PostgreSQLWakeup(Wakeup):
+    """LISTEN on the connection that claims, waited for in the same thread; or on a direct one of its own."""
+
+    def __init__(self, alias: str, queues: Sequence[str] | None) -> None:
+        super().__init__()
+        self._alias = alias
+        self._queues = None if queues is None else frozenset(queues)
+        self._dsn = conf.current().LISTEN_DSN
+        self._own: Any = None
+        self._listening_on: Any = None
+        self._notified = False
+        self._waiting = False
+        self._warned = False
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+
+    def wake(self) -> None:
+        """Write to the pipe if somebody waits at it."""
+        super().wake()
+        if self._waiting:
+            with contextlib.suppress(BlockingIOError, OSError):
+                os.write(self._write_end, b"x")
+
+    def wait(self, seconds: float, *, listen: bool = True) -> bool:
+        """Wait on the socket and the pipe at once."""
+        listening = listen and self._ensure_listening()
+        self._waiting = True
+        try:
+            if not self._woken.is_set() and not (listening and self._notified):
+                sockets: list[Any] = [self._read_end, *([self._listening_on.fileno()] if listening else [])]
+                ready, _, _ = select.select(sockets, [], [], seconds)
+                if self._read_end in ready:
+                    os.read(self._read_end, 4096)
+                if listening and len(ready) > (self._read_end in ready):
+                    self._take_notifications()
+        except (OSError, ValueError, *_driver_errors()):
+            self._drop()
+        finally:
+            self._waiting = False
+        sign = self._woken.is_set() or self._notified
+        self._woken.clear()
+        self._notified = False
+        return sign
+
+    def close(self) -> None:
+        """Close the pipe and the direct connection."""
+        self._drop()
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+    def _ensure_listening(self) -> bool:
+        """Whether the socket to wait on is there and has said LISTEN, after a reconnect too."""
+        try:
+            raw = self._direct() if self._dsn else self._claiming()
+            if raw is not self._listening_on:
+                channel = raw.execute(CHANNEL).fetchone()[0]
+                raw.execute(f'LISTEN "{channel}"')
+                raw.add_notify_handler(self._on_notify)
+                self._listening_on = raw
+                self._notified = True  # a job may have come before LISTEN: look once
+            return True
+        except (Error, *_driver_errors()) as error:
+            if not self._warned:
+                logs.cannot_listen(error)
+                self._warned = True
+            self._drop()
+            return False
+
+    def _claiming(self) -> Any:
+        connection = connections[self._alias]
+        connection.ensure_connection()
+        return connection.connection
+
+    def _direct(self) -> Any:
+        import psycopg
+
+        if self._own is None or self._own.closed:
+            self._own = psycopg.connect(self._dsn, autocommit=True)
+        return self._own
+
+    def _take_notifications(self) -> None:
+        libpq = self._listening_on.pgconn
+        libpq.consume_input()
+        while (notification := libpq.notifies()) is not None:
+            self._hear(notification.extra.decode())
+
+    def _on_notify(self, notification: Any) -> None:
+        self._hear(notification.payload)
+
+    def _hear(self, queue: str) -> None:
+        if self._queues is None or queue in self._queues:
+            self._notified = True
+
+    def _drop(self) -> None:
+        if self._own is not None:
+            with contextlib.suppress(Exception):
+                self._own.close()
+        elif self._listening_on is not None:
+            connections[self._alias].close()
+        self._own = self._listening_on = None
+
+
+def make_wakeup(alias: str, queues: Sequence[str] | None) -> Wakeup:
+    """The best way to wait on this database."""
+    connection = connections[alias]
+    if database_for(alias).notifies:
+        return PostgreSQLWakeup(alias, queues) if conf.current().LISTEN else Wakeup()
+    path = str(connection.settings_dict["NAME"])
+    if connection.is_in_memory_db():  # type: ignore[attr-defined]
+        return Wakeup()
+    return SQLiteWakeup(path)
+
+
+def leave_pool(alias: str) -> None:
+    """Give this thread a connection outside ``OPTIONS["pool"]``: one that LISTENs cannot be handed back."""
+    pooled: BaseDatabaseWrapper = connections[alias]  # type: ignore[assignment]
+    if not pooled.settings_dict["OPTIONS"].get("pool"):
+        return
+    settings = copy.deepcopy(pooled.settings_dict)
+    del settings["OPTIONS"]["pool"]
+    connections[alias] = type(pooled)(settings, alias)  # type: ignore[assignment]
+
+
+def _driver_errors() -> tuple[type[Exception], ...]:
+    try:
+        import psycopg
+    except ImportError:
+        return ()
+    return (psycopg.Error,)

@@ -1,0 +1,148 @@
+"""One process's pipeline: claim, run, settle. Embedded in a program, or as the work of a worker process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from typing import Any
+
+from .. import __version__, logs
+from ..managers.outcomes import Released
+from ..managers.workers import WorkerFacts
+from .board import SIZE, Board
+from .heartbeat import Heartbeat, Renewed
+from .holdings import Holdings
+from .maintenance import Departed, Maintenance
+from .options import WorkerOptions
+from .poller import Poller
+from .pool import AsyncPool, Pool, ThreadPool
+from .settle import Settler
+
+
+class Worker:
+    """Runs jobs in threads of this process: in a web process, a script, a test.
+
+    Takes the options of ``WorkerOptions`` (``threads``, ``async_concurrency``, ``queues``, ``lease`` …).
+    Its leases are renewed by a thread, so a handler that holds the interpreter lock for longer than a
+    lease loses its job; ``manage.py runworker`` renews from a process of its own and has no such limit.
+    """
+
+    def __init__(
+        self, *, options: WorkerOptions | None = None, board: Board | None = None, **given: Any
+    ) -> None:
+        self.options = options or WorkerOptions(**given)
+        self.id = uuid.uuid4().hex
+        self.died = threading.Event()
+        self._embedded = board is None
+        self.board = board or Board(bytearray(SIZE))
+        self.holdings = Holdings(self.board, self.options.lease)
+        self._settler = Settler(self.id, self.options, self.holdings, self._on_settled, self._on_death)
+        self._pools = self._make_pools()
+        self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
+        self._renewed = Renewed(self._facts(), self.board)
+        self._heartbeat = Heartbeat(self.options, lambda: [self._renewed], self._on_death)
+        self._maintenance = Maintenance(self.options, self._on_death)
+        self._started = False
+
+    @property
+    def active(self) -> int:
+        """Jobs that are claimed here: waiting, running, or about to be written."""
+        return len(self.holdings)
+
+    def start(self) -> None:
+        """Start claiming and running. A worker is started once; make a new one after ``stop``."""
+        if self._started:
+            raise RuntimeError("This worker was started before. Make a new Worker(...) to start again.")
+        self._started = True
+        if self._embedded:
+            self._heartbeat.start()
+            self._maintenance.start()
+        self._settler.start()
+        for pool in self._pools.values():
+            pool.start()
+        self.poller.start()
+
+    def pause(self) -> None:
+        """Claim no more and give back what has not started; running jobs go on."""
+        self.poller.paused.set()
+        self._release_unstarted()
+
+    def resume(self) -> None:
+        """Claim again."""
+        self.poller.paused.clear()
+        self.poller.wake()
+
+    def wait_for_active(self, timeout: float | None = None) -> bool:
+        """Wait until no job is active here. True when there is none; False after ``timeout`` seconds.
+
+        Usually after ``pause()``; without it, it waits for a moment in which nothing is being done.
+        """
+        return self.holdings.wait_until_empty(timeout)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Claim no more, give back what has not started, wait for running handlers, write all outcomes.
+
+        True if all ended within ``timeout`` seconds (None: JOBQUEUE["GRACE"]). Threads cannot be killed:
+        what still runs then is left to its lease, which is no longer renewed.
+        """
+        deadline = time.monotonic() + (self.options.grace if timeout is None else timeout)
+        self.ask_to_stop()
+        ended = self.poller.stop(_left(deadline))
+        self._release_unstarted()
+        for pool in self._pools.values():
+            ended = pool.stop(_left(deadline)) and ended
+        ended = self._settler.stop(max(_left(deadline), 1.0)) and ended
+        if self._embedded:
+            self._heartbeat.stop(1.0)
+            if ended and self._started:
+                self._maintenance.departed(Departed(self.id, [], lost=False))
+            self._maintenance.stop(1.0)
+        return ended
+
+    def ask_to_stop(self) -> None:
+        """Claim no more; does not wait."""
+        self.poller.ask_to_stop()
+
+    def _release_unstarted(self) -> None:
+        for pool in self._pools.values():
+            for attempt in pool.take_back():
+                self._settler.put(attempt, Released(attempt.job))
+
+    def _make_pools(self) -> dict[bool, Pool]:
+        plain, has_async = self.options.kinds
+        alias, put, room = self.options.alias, self._settler.put, self._on_room
+        pools: dict[bool, Pool] = {}
+        if plain:
+            pools[False] = ThreadPool(self.options.threads, alias, self.holdings, put, room)
+        if has_async:
+            pools[True] = AsyncPool(self.options.async_concurrency, alias, self.holdings, put, room)
+        return pools
+
+    def _facts(self) -> WorkerFacts:
+        queues = self.options.queues
+        return WorkerFacts(
+            id=self.id,
+            host=socket.gethostname()[:255],
+            pid=os.getpid(),
+            queues=None if queues is None else list(queues),
+            capacity=self.options.capacity,
+            version=__version__,
+        )
+
+    def _on_room(self) -> None:
+        self.poller.room_made()
+
+    def _on_settled(self, batch: Any) -> None:
+        self.poller.settled(batch)
+
+    def _on_death(self, name: str) -> None:
+        logs.worker_unfit(name)
+        self.died.set()
+        self.poller.ask_to_stop()
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.0)
