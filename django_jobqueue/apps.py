@@ -16,7 +16,10 @@ class JobQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Load every app's ``jobs.py``, as the admin does with ``admin.py``: web processes know the types too."""
+        """Load every app's ``jobs.py``, as the admin does with ``admin.py``.
+
+        Web processes know the types too, so a wrong name is refused where it is enqueued.
+        """
         from . import checks  # noqa: F401 - registers the checks
 
         autodiscover_modules("jobs")

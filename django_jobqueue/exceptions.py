@@ -134,6 +134,6 @@ def as_seconds(delay: float | timedelta) -> float:
         delay = delay.total_seconds()
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < MAX_DELAY:
         raise InvalidOption(
-            f"delay={delay!r}: must be a timedelta or a number of seconds from 0 to {MAX_DELAY:.0f} (ten years)."
+            f"delay={delay!r} must be a timedelta or seconds, from 0 to {MAX_DELAY:.0f} (ten years)."
         )
     return float(delay)

@@ -121,7 +121,7 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
 
 
 def _delay(exception: BaseException, attempt: Attempt, job_type: JobType) -> float | None:
-    if isinstance(exception, DeadJob) or isinstance(exception, job_type.never_retry):
+    if isinstance(exception, (DeadJob, *job_type.never_retry)):
         return None
     if isinstance(exception, RetryJob) and exception.delay is not None:
         return exception.delay
@@ -138,7 +138,7 @@ def _as_a_request(
     job_type: JobType,
     alias: str,
 ) -> Outcome | None:
-    """Connections as Django treats them around a request: too old or broken ones are closed, before and after."""
+    """Connections as around a request: those too old or broken are closed, before and after."""
     reset_queries()
     close_old_connections()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from asgiref.sync import sync_to_async
@@ -71,7 +71,8 @@ class Call:
     def enqueue(self, *args: Any, **kwargs: Any) -> Job:
         """Make a job that calls the function with these arguments."""
         payload = self.job_type.bind(args, kwargs)
-        return _jobs().enqueue(self.job_type.name, payload, **self.options)
+        made: Job = _jobs().enqueue(self.job_type.name, payload, **self.options)
+        return made
 
     async def aenqueue(self, *args: Any, **kwargs: Any) -> Job:
         """``enqueue`` for async code."""
@@ -79,7 +80,9 @@ class Call:
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> list[Job]:
         """Make a job for each payload, in that order."""
-        return _jobs().enqueue_many([(self.job_type.name, one) for one in payloads], **self.options)
+        named = [(self.job_type.name, one) for one in payloads]
+        made: list[Job] = _jobs().enqueue_many(named, **self.options)
+        return made
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> list[Job]:
         """``enqueue_many`` for async code."""
@@ -155,12 +158,12 @@ class JobContext:
     def progress(self, current: float, total: float = 1, note: str = "") -> None:
         """Report progress, ``current`` of ``total``; stored by the worker about once a second."""
         share = current / total if total else 0.0
-        self._report(min(max(share, 0.0), 1.0), note)
+        self._report(min(max(share, 0.0), 1.0) if share == share else None, note)  # noqa: PLR0124 - NaN
 
     def track(self, items: Iterable[R], total: int | None = None, note: str = "") -> Iterator[R]:
         """The items, reporting progress as they are used up. ``total`` defaults to their ``len()``."""
         if total is None:
-            total = len(items) if hasattr(items, "__len__") else None
+            total = len(items) if isinstance(items, Sized) else None
         for done, item in enumerate(items):
             self._report(None if not total else min(done / total, 1.0), note)
             yield item

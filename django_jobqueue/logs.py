@@ -1,4 +1,4 @@
-"""Every log line of the queue, in one place. Logger ``django_jobqueue``; a line below its level costs nothing."""
+"""Every log line of the queue, in one place, on the logger ``django_jobqueue``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def claim_lost(job: Any) -> None:
 def unknown_type(job: Any, seconds: float) -> None:
     """A job was given back because no handler here has its type."""
     logger.warning(
-        "Job %s has the type %r, which this worker does not know: given back; this type is left alone for %s s",
+        "Job %s has the type %r, unknown to this worker: given back, and the type left alone for %s s",
         job.id, job.job_type, seconds,
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ def retry_rule_failed(job: Any) -> None:
 def open_transaction_closed(alias: str, job: Any) -> None:
     """A handler left a transaction open."""
     logger.warning(
-        "Job %s (%s) left a transaction open on the database %r; it was rolled back and its connection closed",
+        "Job %s (%s) left a transaction open on the database %r: rolled back by closing the connection",
         job.id, job.job_type, alias,
     )  # fmt: skip
 

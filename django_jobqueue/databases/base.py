@@ -1,7 +1,8 @@
 """What the queue says to a database: the parts that are the same everywhere.
 
-A ``Database`` (see ``database.py``) holds no connection and no state. Its methods each run one statement on the connection they
-are given and answer with plain tuples; ``PostgreSQL`` and ``SQLite`` fill in what differs.
+A ``Database`` (see ``database.py``) holds no connection and no state. Its methods each run one statement
+on the connection they are given and answer with plain tuples; ``PostgreSQL`` and ``SQLite`` fill in what
+differs.
 """
 
 from __future__ import annotations

@@ -80,13 +80,15 @@ class DatabaseNow(Expression):
 
     output_field = DateTimeField()
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         """The start of the statement; stable within it, so that indexes can be used."""
-        return "statement_timestamp()", []
+        return "statement_timestamp()", ()
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[Any, ...]]:
         """The process's clock, at the width in which instants are stored."""
-        return "%s", [process_now_text()]
+        return "%s", (process_now_text(),)
 
 
 class DatabaseAgo(DatabaseNow):
@@ -96,10 +98,12 @@ class DatabaseAgo(DatabaseNow):
         super().__init__()
         self.age = age
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         """As a parameter of seconds."""
-        return "(statement_timestamp() - %s * interval '1 second')", [self.age.total_seconds()]
+        return "(statement_timestamp() - %s * interval '1 second')", (self.age.total_seconds(),)
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[Any, ...]]:
         """Worked out here: it is the same clock."""
-        return "%s", [(datetime.datetime.now(UTC) - self.age).strftime(_TEXT)]
+        return "%s", ((datetime.datetime.now(UTC) - self.age).strftime(_TEXT),)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 STARTED = {"job_id": "id", "age": "float"}
 PROGRESS = {"job_id": "id", "held_fence": "int", "progress": "float", "note": "text"}
 
+#: What ``reap`` answers with for each job.
+REAPED = "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at"
+
 
 class Holding(Dialect):
     """Statements by worker, on the partial index of the running jobs."""
@@ -35,7 +38,8 @@ class Holding(Dialect):
         """Record when jobs of this worker started, before anything else is decided about them."""
         sql = self.update_given(
             STARTED,
-            guard="job.worker_id = %(worker_id)s AND job.lease_until IS NOT NULL AND job.run_started_at IS NULL",
+            guard="job.worker_id = %(worker_id)s AND job.lease_until IS NOT NULL "
+            "AND job.run_started_at IS NULL",
             assign=f"run_started_at = {self.shifted(self.now, '-given.age')}",
             returning="id",
         )
@@ -71,37 +75,26 @@ class Holding(Dialect):
         """Take back jobs whose lease is over, or all of one lost worker.
 
         A job recorded as started: the attempt counts. One never started gets it back. ``exact``: the
-        record is known to be complete, so a job not in it is no suspect. Answers with (id, status, job_type,
-        queue, priority, attempts, max_attempts, worker, started at).
+        record is known to be complete, so a job not in it is no suspect. Answers with ``REAPED``.
         """
-        # MATERIALIZED candidates are found by the partial index of running jobs; lease_until itself is not
-        # indexed, so that a renewal can be a HOT update.
+        # lease_until is not indexed, so that a renewal touches no index: this looks at all running jobs.
         where = f"job.status = 2 AND job.lease_until < {self.now}"
         if worker_id is not None:
             where = "job.status = 2 AND job.worker_id = %(worker_id)s"
         started = "job.run_started_at IS NOT NULL"
-        again = f"(NOT ({started}) OR job.attempts < job.max_attempts)"
-        suspect = f"CASE WHEN {started} THEN 1 ELSE %(unstarted_suspect)s END"
-        assign = f"""
-            {ended(self, again)},
-            attempts = CASE WHEN {started} THEN job.attempts ELSE job.attempts - 1 END,
-            crashes = job.crashes + {suspect},
-            {
-            with_error(
-                self,
-                self.json_param("error"),
-                "%(fingerprint)s",
-                "%(last_error)s",
-                started="job.run_started_at",
-                when=started,
-            )
-        }"""
-        sql = self.update_where(
-            where,
-            assign=assign,
-            returning="id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at",
-            limit=True,
-            skip_locked=True,
+        recorded = with_error(
+            self,
+            self.json_param("error"),
+            "%(fingerprint)s",
+            "%(last_error)s",
+            started="job.run_started_at",
+            when=started,
         )
-        params = {**error, "size": size, "worker_id": worker_id, "unstarted_suspect": 0 if exact else 1}
+        assign = f"""
+            {ended(self, f"(NOT ({started}) OR job.attempts < job.max_attempts)")},
+            attempts = CASE WHEN {started} THEN job.attempts ELSE job.attempts - 1 END,
+            crashes = job.crashes + CASE WHEN {started} THEN 1 ELSE %(unstarted)s END,
+            {recorded}"""
+        sql = self.update_where(where, assign=assign, returning=REAPED, limit=True, skip_locked=True)
+        params = {**error, "size": size, "worker_id": worker_id, "unstarted": 0 if exact else 1}
         return self.run(connection, sql, params)

@@ -40,8 +40,8 @@ class PostgreSQL(Database):
         return connection.connection.info.transaction_status in (1, 2, 3)
 
     def to_id(self, value: Any) -> UUID:
-        assert isinstance(value, UUID)
-        return value
+        job_id: UUID = value
+        return job_id
 
     def from_id(self, value: UUID) -> Any:
         return value

@@ -57,10 +57,11 @@ class Settling(Dialect):
         Rows: (id, fence, seconds from claim to start, delay or None for dead, error, fingerprint, text).
         """
         again = "given.delay IS NOT NULL AND job.attempts < job.max_attempts"
+        started = self._started()
         assign = f"""
             {ended(self, again, run_after=self.shifted(self.now, "given.delay"))},
-            run_started_at = {self._started()},
-            {with_error(self, "given.error", "given.fingerprint", "given.error_text", started=self._started())}"""
+            run_started_at = {started},
+            {with_error(self, "given.error", "given.fingerprint", "given.error_text", started=started)}"""
         sql = self.update_given(FAIL, guard=HELD, assign=assign, returning=_AFTER)
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(FAIL, rows)})
 

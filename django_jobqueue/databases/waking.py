@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ def wake_workers(alias: str, queues: Iterable[str]) -> None:
     if not database_for(alias).notifies:
         return
     for queue in queues:
-        transaction.on_commit(lambda queue=queue: _notify(alias, queue), using=alias, robust=True)  # type: ignore[misc]
+        transaction.on_commit(functools.partial(_notify, alias, queue), using=alias, robust=True)
 
 
 def _notify(alias: str, queue: str) -> None:

@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 
-class JobQuerySet(ControlMoves, PruneMoves, Counts, EnqueueMoves):
+class JobQuerySet(ControlMoves, PruneMoves, Counts, EnqueueMoves):  # type: ignore[override]
     """Jobs, and what can be done to all that are selected: cancel, retry, reschedule, prune, counts."""
 
 
 _SelectionManager = QueueAliasManager.from_queryset(JobQuerySet)
 
 
-class JobManager(ClaimMoves, FinishMoves, RescueMoves, _SelectionManager):  # type: ignore[misc,valid-type]
+class JobManager(ClaimMoves, FinishMoves, RescueMoves, _SelectionManager):
     """``Job.objects``: every move there is. Those that carry a token are not on query sets."""

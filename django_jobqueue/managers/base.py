@@ -43,7 +43,7 @@ class Moves:
 
     @property
     def _connection(self) -> BaseDatabaseWrapper:
-        return connections[self.db]  # type: ignore[return-value]
+        return connections[self.db]
 
     @property
     def _database(self) -> Database:

@@ -86,7 +86,7 @@ class ClaimMoves(Moves):
             suspects=suspects,
         )
         fields = self.model._meta.concrete_fields
-        rows = self.claim_rows(request, [field.column for field in fields])
+        rows = self.claim_rows(request, [str(field.column) for field in fields])
         converters = [self._converters(field) for field in fields]
         names = [field.attname for field in fields]
         return [self.model.from_db(self.db, names, self._converted(row, converters)) for row in rows]

@@ -76,7 +76,10 @@ class ControlMoves(SelectionMoves):
     def reschedule(
         self, run_after: datetime | timedelta | None = None, *, priority: int | None = None
     ) -> Report:
-        """Another due time (aware datetime or timedelta; ``timedelta(0)`` is now) or priority for PENDING jobs."""
+        """Another due time or priority for PENDING jobs.
+
+        ``run_after``: an aware datetime or a timedelta; ``timedelta(0)`` is now. Raises ``InvalidOption``.
+        """
         changes: dict[str, object] = {}
         if run_after is not None:
             run_at, changes["run_delay"] = moment("run_after", run_after)

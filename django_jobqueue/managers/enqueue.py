@@ -166,7 +166,14 @@ class EnqueueMoves(Moves):
     def _job(self, new: NewJob, row: Row | None) -> Job:
         """The job as a model instance, without asking the database again."""
         run_after, expires_at, created_at = row or (new.run_at, new.expires_at, None)
+        times: dict[str, Any] = {
+            "run_after": from_database(run_after),
+            "expires_at": from_database(expires_at),
+            "created_at": from_database(created_at),
+            "updated_at": from_database(created_at),
+        }
         job = self.model(
+            **times,
             id=new.id,
             job_type=new.job_type,
             queue=new.queue,
@@ -176,10 +183,6 @@ class EnqueueMoves(Moves):
             dedupe_key=new.dedupe_key,
             lock_key=new.lock_key,
             max_attempts=new.max_attempts,
-            run_after=from_database(run_after),
-            expires_at=from_database(expires_at),
-            created_at=from_database(created_at),
-            updated_at=from_database(created_at),
         )
         job._state.adding = False
         job._state.db = self.db
@@ -206,6 +209,6 @@ def _split(
         job_type, payload = rest.pop("job_type"), rest.pop("payload", None)
         return job_type, payload, _known(rest)  # type: ignore[arg-type]
     raise InvalidOption(
-        f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of the arguments of "
-        'enqueue(), {"job_type": …, "payload": …, "priority": …}.'
+        f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of enqueue()'s "
+        'arguments, {"job_type": …, "payload": …, "priority": …}.'
     )

@@ -59,7 +59,7 @@ class FinishMoves(Moves):
             delay = delay_after(known.retry if known else DEFAULT_RETRY, exception, job)
         elif delay is not None:
             delay = as_seconds(delay)
-        outcome = Failed(job, failure=describe(exception), delay=delay)  # type: ignore[arg-type]
+        outcome = Failed(job, failure=describe(exception), delay=delay)
         return self._settle_one(job, outcome)
 
     def snooze(self, job: Job, delay: float | timedelta) -> bool:

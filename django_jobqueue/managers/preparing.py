@@ -85,7 +85,7 @@ def check_queue(name: Any, using: conf.JobQueueSettings) -> str:
 
 
 def current_context() -> str:
-    """JSON of what travels with a job: the active language and time zone, where they are not the site's own."""
+    """JSON of what travels with a job: the active language and time zone, if not the site's own."""
     context = {}
     language = translation.get_language()
     if language is not None and language != settings.LANGUAGE_CODE:

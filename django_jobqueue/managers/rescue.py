@@ -33,7 +33,9 @@ class RescueMoves(Moves):
     def renew_lease(
         self, *, worker_ids: Sequence[str], lease: float = 60, started: Sequence[tuple[UUID, float]] = ()
     ) -> Renewal:
-        """Prolong all claims of these workers to ``lease`` seconds from now, also expired ones not yet reaped.
+        """Prolong all claims of these workers to ``lease`` seconds from now.
+
+        Expired ones too, as long as nobody has reaped them.
 
         ``started``: (job id, seconds since its handler started), recorded on the way. A job that the worker
         believes to hold and that is not in the answer was lost.

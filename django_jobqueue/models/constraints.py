@@ -27,7 +27,7 @@ _RUNNING = Q(status=int(JobStatus.RUNNING))
 _PENDING = Q(status=int(JobStatus.PENDING))
 
 
-def _check(name: str, condition: Q) -> CheckConstraint:
+def _check(name: str, condition: Q | Exact) -> CheckConstraint:
     return CheckConstraint(name=PREFIX + name, condition=condition)
 
 

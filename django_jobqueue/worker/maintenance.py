@@ -92,7 +92,7 @@ class Maintenance(Service):
         return done
 
     def _take_over(self, departed: Departed) -> None:
-        """Jobs of a lost worker: the attempt counts for those that had started. Of a stopped one: released."""
+        """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released."""
         jobs = Job.objects.db_manager(self._options.alias)
         if departed.lost:
             jobs.record_started(departed.worker_id, departed.started)

@@ -131,7 +131,7 @@ class ThreadPool(Pool):
             self._queue.put(attempt)
 
     def take_back(self) -> list[Attempt]:
-        taken = []
+        taken: list[Attempt] = []
         while True:
             try:
                 attempt = self._queue.get_nowait()
@@ -191,7 +191,7 @@ class AsyncPool(Pool):
     ) -> None:
         super().__init__(width, alias, holdings, settle, on_room)
         self._queue: deque[Attempt] = deque()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -203,7 +203,6 @@ class AsyncPool(Pool):
     def put(self, attempts: Sequence[Attempt]) -> None:
         self._moved = time.monotonic()
         self._queue.extend(attempts)
-        assert self._loop is not None
         self._loop.call_soon_threadsafe(self._start_waiting)
 
     def take_back(self) -> list[Attempt]:
@@ -222,20 +221,23 @@ class AsyncPool(Pool):
 
     def stop(self, timeout: float | None) -> bool:
         self.stopping.set()
-        if self._loop is None or self._thread is None:
+        if self._thread is None:
             return True
         self._loop.call_soon_threadsafe(self._stop_if_empty)
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _run_loop(self) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            self._loop.call_soon(self._ready.set)
+        asyncio.set_event_loop(self._loop)
+        self._loop.call_soon(self._ready.set)
+        try:
             self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
 
     def _stop_if_empty(self) -> None:
-        if self.stopping.is_set() and not self._tasks and self._loop is not None:
+        if self.stopping.is_set() and not self._tasks:
             self._loop.stop()
 
     def _start_waiting(self) -> None:
@@ -245,7 +247,6 @@ class AsyncPool(Pool):
                 attempt = self._queue.popleft()
             except IndexError:
                 break
-            assert self._loop is not None
             task = self._loop.create_task(self._run(attempt), context=contextvars.Context())
             self._tasks.add(task)
             self._running = len(self._tasks)

@@ -41,9 +41,9 @@ class Reloader(autoreload.StatReloader):
             if "site-packages" not in path.parts and "dist-packages" not in path.parts:
                 self.watch_dir(path, "**/*.py")
 
-    def notify_file_changed(self, path: Path) -> None:
+    def notify_file_changed(self, path: str | os.PathLike[str]) -> None:
         """Called by ``tick`` for each file that is new or other than before."""
-        self.changed = path
+        self.changed = Path(path)
 
     def ticks(self) -> Iterator[Path | None]:
         """Once a second: a file that changed, or None."""
@@ -61,8 +61,7 @@ def restart_on_change(say: Callable[[str], object]) -> int:
     signals.install()
     reloader = Reloader()
     reloader.watch_apps()
-    process = _start()
-    code: int | None = None
+    process: subprocess.Popen[bytes] | None = _start()
     for changed in reloader.ticks():
         if signals.asked.is_set():
             return _end(process)

@@ -65,7 +65,7 @@ class Backoff:
         self._failures += 1
         if self._failures & (self._failures - 1) == 0:  # 1st, 2nd, 4th, 8th …: an hour is a dozen lines
             logs.database_away(self._what, error, self._failures)
-        pause = min(0.1 * 2 ** min(self._failures, 16), self._most)
+        pause: float = min(0.1 * 2 ** min(self._failures, 16), self._most)
         return pause * random.uniform(0.5, 1)  # noqa: S311 - spread, not a secret
 
     def worked(self) -> None:

@@ -1,4 +1,4 @@
-"""Outcomes become rows: in batches of what has gathered, kept and written again when the database was away."""
+"""Outcomes become rows: in batches of what has gathered, kept while the database is away."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Settler(Service):
         return batch
 
     def _write(self, batch: Sequence[Pair]) -> None:
-        """Write a batch, however often it takes; a row that the database refuses does not hold up the others."""
+        """Write a batch, however often it takes; one refused row does not hold up the others."""
         while not self._give_up.is_set():
             try:
                 self._settle(batch)

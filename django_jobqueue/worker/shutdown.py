@@ -40,7 +40,7 @@ class StopSignals:
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its parent dies, even while a handler holds the interpreter lock."""
+    """Ask Linux to kill this process when its parent dies, even while a handler holds the GIL."""
     if sys.platform != "linux":
         return  # elsewhere the closed pipe ends the process, as soon as a thread may run
     pr_set_pdeathsig = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import time
@@ -56,10 +57,8 @@ class Child:
     def ask_to_stop(self) -> None:
         """No new jobs; end when running ones have ended."""
         self.asked = True
-        try:
+        with contextlib.suppress(OSError):  # it has ended already
             self.pipe.send("stop")
-        except OSError:
-            pass  # it has ended already
 
 
 _NOT_RUNNING = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
@@ -163,7 +162,7 @@ class Supervisor:
             self._start_from = time.monotonic() + pause
 
     def _stop(self) -> Exit:
-        """Grace for running jobs; then, or at a second signal, the processes are killed and their jobs given back."""
+        """Grace for running jobs; then, or at a second signal, kill, and give their jobs back."""
         signals_before = self._signals.count
         logs.stopping(self._options.grace, len(self._children))
         for one in self._children:

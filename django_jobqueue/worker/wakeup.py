@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import Error, connections
@@ -20,6 +21,14 @@ from ..databases.waking import CHANNEL
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+try:
+    import psycopg
+except ImportError:  # a site on SQLite
+    _BROKEN: tuple[type[Exception], ...] = (Error, OSError, ValueError)
+else:
+    _BROKEN = (psycopg.Error, Error, OSError, ValueError)
 
 
 class Wakeup:
@@ -48,9 +57,9 @@ class SQLiteWakeup(Wakeup):
     #: Seconds between two looks (2.6 µs each).
     INTERVAL = 0.01
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
-        self._bare = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+        self._bare = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
         self._version = self._data_version()
 
     def wait(self, seconds: float, *, listen: bool = True) -> bool:
@@ -114,7 +123,7 @@ class PostgreSQLWakeup(Wakeup):
                     os.read(self._read_end, 4096)
                 if listening and len(ready) > (self._read_end in ready):
                     self._take_notifications()
-        except (OSError, ValueError, *_driver_errors()):
+        except _BROKEN:
             self._drop()
         finally:
             self._waiting = False
@@ -140,7 +149,7 @@ class PostgreSQLWakeup(Wakeup):
                 self._listening_on = raw
                 self._notified = True  # a job may have come before LISTEN: look once
             return True
-        except (Error, *_driver_errors()) as error:
+        except _BROKEN as error:
             if not self._warned:
                 logs.cannot_listen(error)
                 self._warned = True
@@ -153,10 +162,8 @@ class PostgreSQLWakeup(Wakeup):
         return connection.connection
 
     def _direct(self) -> Any:
-        import psycopg
-
         if self._own is None or self._own.closed:
-            self._own = psycopg.connect(self._dsn, autocommit=True)
+            self._own = psycopg.connect(self._dsn or "", autocommit=True)
         return self._own
 
     def _take_notifications(self) -> None:
@@ -183,28 +190,17 @@ class PostgreSQLWakeup(Wakeup):
 
 def make_wakeup(alias: str, queues: Sequence[str] | None) -> Wakeup:
     """The best way to wait on this database."""
-    connection = connections[alias]
     if database_for(alias).notifies:
         return PostgreSQLWakeup(alias, queues) if conf.current().LISTEN else Wakeup()
-    path = str(connection.settings_dict["NAME"])
-    if connection.is_in_memory_db():  # type: ignore[attr-defined]
-        return Wakeup()
-    return SQLiteWakeup(path)
+    name = str(connections[alias].settings_dict["NAME"])
+    return Wakeup() if ":memory:" in name or name.startswith("file:") else SQLiteWakeup(Path(name))
 
 
 def leave_pool(alias: str) -> None:
     """Give this thread a connection outside ``OPTIONS["pool"]``: one that LISTENs cannot be handed back."""
-    pooled: BaseDatabaseWrapper = connections[alias]  # type: ignore[assignment]
+    pooled: BaseDatabaseWrapper = connections[alias]
     if not pooled.settings_dict["OPTIONS"].get("pool"):
         return
     settings = copy.deepcopy(pooled.settings_dict)
     del settings["OPTIONS"]["pool"]
-    connections[alias] = type(pooled)(settings, alias)  # type: ignore[assignment]
-
-
-def _driver_errors() -> tuple[type[Exception], ...]:
-    try:
-        import psycopg
-    except ImportError:
-        return ()
-    return (psycopg.Error,)
+    connections[alias] = type(pooled)(settings, alias)
