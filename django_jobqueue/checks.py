@@ -1,4 +1,4 @@
-"""System checks, the installer's interface: the fact, the next command or the line to paste, and where to read on.
+"""System checks, the installer's interface: the fact, the line to paste or to run, and where to read on.
 
 Ids never change their meaning and are never used again; ``docs/reference/checks.md`` has a heading for each.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -20,12 +21,9 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from . import conf, registry
 from .databases import SUPPORTED, is_supported
 
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
-
 TAG = "jobqueue"
 
-#: Seconds that a writer on SQLite should wait for the one before it, at least.
+#: Seconds that a writer on SQLite should wait for the one before it, at least; also SQLite's own default.
 BUSY_TIMEOUT = 5
 SQLITE_VERSION = (3, 35)
 
@@ -64,44 +62,38 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         return []
     if alias not in connections:
         known = ", ".join(repr(name) for name in connections)
-        return [
-            error(
-                "E002",
-                f"The queue's database is {alias!r}, which is not in DATABASES ({known}).",
-                f'Add DATABASES["{alias}"], or name another one: JOBQUEUE = {{"DATABASE": "{DEFAULT_DB_ALIAS}"}}.',
-            )
-        ]
+        fact = f"The queue's database is {alias!r}, which is not in DATABASES ({known})."
+        hint = f'Add it there, or name another one: JOBQUEUE = {{"DATABASE": "{DEFAULT_DB_ALIAS}"}}.'
+        return [error("E002", fact, hint)]
     try:
         connection = connections[alias]
     except ImproperlyConfigured as problem:  # its driver is not installed
         return [_unsupported(alias, str(problem).splitlines()[0])]
     if not is_supported(connection):
         return [_unsupported(alias, f"it is {connection.display_name}")]
-    found = [*_sqlite(connection), *_postgresql(connection)]
-    if alias != DEFAULT_DB_ALIAS:
-        found.append(
-            warning(
-                "W008",
-                f"The queue is on the database {alias!r}. A job that is enqueued inside a transaction of another "
-                "database is written after that commits, and is lost if the process ends between the two.",
-                'Leave JOBQUEUE["DATABASE"] and DATABASE_ROUTERS so that the queue is on the database of your '
-                'models, or accept it: SILENCED_SYSTEM_CHECKS = ["jobqueue.W008"].',
-            )
-        )
-    return found
+    return [*_BY_VENDOR[connection.vendor](connection), *_elsewhere(alias)]
 
 
 def _unsupported(alias: str, why: str) -> Error:
     return error(
         "E003",
-        f"The queue cannot live on the database {alias!r}: {why}. It needs {SUPPORTED}.",
+        f"The queue cannot live on the database {alias!r}: {why.rstrip('.')}. It needs {SUPPORTED}.",
         'Put it on one of these: JOBQUEUE = {"DATABASE": "<alias>"}.',
     )
 
 
-def _postgresql(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
-    if connection.vendor != "postgresql":
-        return
+def _elsewhere(alias: str) -> Iterator[CheckMessage]:
+    if alias != DEFAULT_DB_ALIAS:
+        yield warning(
+            "W008",
+            f"The queue is on the database {alias!r}. A job enqueued in a transaction of another database is "
+            "written after that commits, and is lost if the process ends between the two.",
+            'Put it beside your models (JOBQUEUE["DATABASE"], DATABASE_ROUTERS), or accept it: '
+            'SILENCED_SYSTEM_CHECKS = ["jobqueue.W008"].',
+        )
+
+
+def _postgresql(connection: Any) -> Iterator[CheckMessage]:
     from django.db.backends.postgresql import psycopg_any
 
     if not psycopg_any.is_psycopg3:
@@ -113,13 +105,11 @@ def _postgresql(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
 
 
 def _sqlite(connection: Any) -> Iterator[CheckMessage]:
-    if connection.vendor != "sqlite":
-        return
     version = connection.Database.sqlite_version_info
     if version < SQLITE_VERSION:
         yield error(
             "E005",
-            f"This Python's SQLite is {'.'.join(map(str, version))}; the queue needs 3.35 or newer (RETURNING).",
+            f"This Python's SQLite is {'.'.join(map(str, version))}; the queue needs 3.35 or newer.",
             'Use a newer Python, or PostgreSQL: JOBQUEUE = {"DATABASE": "<alias>"}.',
         )
     if connection.is_in_memory_db():
@@ -128,8 +118,8 @@ def _sqlite(connection: Any) -> Iterator[CheckMessage]:
             f"The queue's database {connection.alias!r} is in memory: worker processes cannot see its jobs.",
             f'Give it a file: "NAME": BASE_DIR / "db.sqlite3" in DATABASES["{connection.alias}"].',
         )
-        return
-    yield from _sqlite_options(connection.alias, connection.settings_dict["OPTIONS"])
+    else:
+        yield from _sqlite_options(connection.alias, connection.settings_dict["OPTIONS"])
 
 
 def _sqlite_options(alias: str, options: dict[str, Any]) -> Iterator[CheckMessage]:
@@ -137,20 +127,24 @@ def _sqlite_options(alias: str, options: dict[str, Any]) -> Iterator[CheckMessag
     hint = f'In DATABASES["{alias}"] write {SQLITE_OPTIONS}.'
     start = str(options.get("init_command") or "")
     if not _asks_for_wal(start):
-        yield warning(
-            "W002", f"{where} is not set to WAL: workers and pages would wait for each other.", hint
-        )
+        yield warning("W002", f"{where} is not set to WAL: readers and writers block each other.", hint)
     if str(options.get("transaction_mode") or "").upper() not in ("IMMEDIATE", "EXCLUSIVE"):
-        fact = f'{where} has no transaction_mode "IMMEDIATE": "database is locked" would come at once, not after a wait.'
+        fact = f'{where} has no transaction_mode "IMMEDIATE": "database is locked" comes without a wait.'
         yield warning("W003", fact, hint)
     timeout = options.get("timeout", BUSY_TIMEOUT)
     if timeout < BUSY_TIMEOUT and "busy_timeout" not in start.lower():
-        fact = f"{where} waits for another writer for {timeout:g} s only; busy workers need {BUSY_TIMEOUT} s or more."
+        fact = f"{where} waits for other writers for {timeout:g} s only, not for {BUSY_TIMEOUT} s or more."
         yield warning("W004", fact, hint)
 
 
 def _asks_for_wal(init_command: str) -> bool:
     return re.search(r"journal_mode\s*[=(]\s*['\"]?wal\b", init_command, re.IGNORECASE) is not None
+
+
+_BY_VENDOR: dict[str, Callable[[Any], Iterator[CheckMessage]]] = {
+    "postgresql": _postgresql,
+    "sqlite": _sqlite,
+}
 
 
 @register(TAG)
@@ -160,73 +154,85 @@ def check_types(**kwargs: Any) -> list[CheckMessage]:
     if alias is None:
         return []
     found: list[CheckMessage] = []
-    declared = conf.current().QUEUES
     for one in registry.all_types():
-        if declared is not None and one.queue not in declared:
-            found.append(
-                error(
-                    "E007",
-                    f"Jobs of the type {one.name!r} go to the queue {one.queue!r}, which is not declared, so that "
-                    "each call that makes one is refused.",
-                    f'Add "{one.queue}" to JOBQUEUE["QUEUES"], or give the type another queue: '
-                    f'@job("{one.name}", queue="{next(iter(declared))}").',
-                )
-            )
-        if one.atomic:
-            found += _atomic(one.name, alias)
+        found += _undeclared_queue(one)
+        found += _atomic(one, alias)
     return found
 
 
-def _atomic(name: str, alias: str) -> Iterator[CheckMessage]:
+def _undeclared_queue(one: registry.JobType) -> Iterator[CheckMessage]:
+    declared = conf.current().QUEUES
+    if declared is not None and one.queue not in declared:
+        yield error(
+            "E007",
+            f"The type {one.name!r} has the queue {one.queue!r}, which is not declared, so that each call "
+            "that makes such a job is refused.",
+            f'Add "{one.queue}" to JOBQUEUE["QUEUES"], or give the type another queue: '
+            f'@job("{one.name}", queue="{next(iter(declared))}").',
+        )
+
+
+def _atomic(one: registry.JobType, alias: str) -> Iterator[CheckMessage]:
+    if not one.atomic:
+        return
     if alias != DEFAULT_DB_ALIAS:
         yield error(
             "E006",
-            f"The type {name!r} is atomic, but the queue is on the database {alias!r}: what its handler writes on "
-            f"{DEFAULT_DB_ALIAS!r} would not be committed together with its completion.",
-            f'Take atomic=True off @job("{name}") and make the handler safe to repeat, or put the queue on '
-            f"{DEFAULT_DB_ALIAS!r}.",
+            f"The type {one.name!r} is atomic, but the queue is on the database {alias!r}: what its handler "
+            f"writes on {DEFAULT_DB_ALIAS!r} is not committed together with its completion.",
+            f'Take atomic=True off @job("{one.name}") and make the handler safe to repeat, or put the queue '
+            f"on {DEFAULT_DB_ALIAS!r}.",
         )
-    elif alias in connections and _vendor(alias) == "sqlite":
+    elif not _locks_rows(alias):
         yield warning(
             "W007",
-            f"The type {name!r} is atomic, and the queue is on SQLite: nothing else can write while its handler runs.",
-            f'Keep the handler short, take atomic=True off @job("{name}"), or accept it: '
+            f"The type {one.name!r} is atomic, and on SQLite nothing else can write while its handler runs.",
+            f'Keep the handler short, take atomic=True off @job("{one.name}"), or accept it: '
             'SILENCED_SYSTEM_CHECKS = ["jobqueue.W007"].',
         )
+
+
+def _locks_rows(alias: str) -> bool:
+    try:
+        return bool(connections[alias].features.has_select_for_update)
+    except ImproperlyConfigured:  # E003 says so
+        return True
 
 
 @register(TAG)
 def check_site(**kwargs: Any) -> list[CheckMessage]:
     """What stands around the queue: the admin's filters, the name of the worker's command, the platform."""
-    found: list[CheckMessage] = []
+    return [*_rangefilter(), *_shadowed_command(), *_platform()]
+
+
+def _rangefilter() -> Iterator[CheckMessage]:
     if apps.is_installed("django.contrib.admin") and not apps.is_installed("rangefilter"):
-        found.append(
-            warning(
-                "W005",
-                "The admin filters jobs by django-admin-rangefilter, which is not in INSTALLED_APPS: its texts stay "
-                "untranslated.",
-                'Add "rangefilter" to INSTALLED_APPS, before "django_jobqueue".',
-            )
+        yield warning(
+            "W005",
+            "The admin filters jobs by django-admin-rangefilter, which is not in INSTALLED_APPS: its "
+            "templates and translations are not found.",
+            'Add "rangefilter" to INSTALLED_APPS.',
         )
+
+
+def _shadowed_command() -> Iterator[CheckMessage]:
     owner = get_commands().get("runworker", "django_jobqueue")
     if owner != "django_jobqueue":
-        found.append(
-            warning(
-                "W006",
-                f'"manage.py runworker" is the command of {owner}, which stands before "django_jobqueue" in '
-                "INSTALLED_APPS.",
-                'Start workers with "manage.py jobqueue_worker", which is the same command.',
-            )
+        yield warning(
+            "W006",
+            f'"manage.py runworker" is the command of {owner}, which stands before "django_jobqueue" in '
+            "INSTALLED_APPS.",
+            'Start workers with "manage.py jobqueue_worker", which is the same command.',
         )
+
+
+def _platform() -> Iterator[CheckMessage]:
     if os.name != "posix":
-        found.append(
-            warning(
-                "W009",
-                '"manage.py runworker" needs a POSIX system, and this is none.',
-                "Run a worker inside the web process: from django_jobqueue.worker import Worker; Worker().start().",
-            )
+        yield warning(
+            "W009",
+            '"manage.py runworker" needs a POSIX system, and this is none.',
+            "Run one in the web process: from django_jobqueue.worker import Worker; Worker().start().",
         )
-    return found
 
 
 @register(TAG, Tags.database)
@@ -240,6 +246,8 @@ def check_tables(databases: Sequence[str] | None = None, **kwargs: Any) -> list[
 
 
 def _missing_tables(connection: Any) -> Iterator[CheckMessage]:
+    if sys.argv[1:2] == ["migrate"]:  # it checks first, and is about to make them
+        return
     present = set(connection.introspection.table_names())
     models = apps.get_app_config("django_jobqueue").get_models()
     missing = sorted(model._meta.db_table for model in models if model._meta.db_table not in present)
@@ -255,7 +263,7 @@ def _missing_tables(connection: Any) -> Iterator[CheckMessage]:
 def _journal_mode(connection: Any) -> Iterator[CheckMessage]:
     """Whether a SQLite file is in WAL where the settings ask for it (if they do not, W002 has said so)."""
     asked = _asks_for_wal(str(connection.settings_dict["OPTIONS"].get("init_command") or ""))
-    if connection.vendor != "sqlite" or not asked or connection.is_in_memory_db():
+    if not asked or connection.is_in_memory_db():
         return
     with connection.cursor() as cursor:
         mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
@@ -263,7 +271,7 @@ def _journal_mode(connection: Any) -> Iterator[CheckMessage]:
         yield warning(
             "W011",
             f"The SQLite file of the database {connection.alias!r} is in journal mode {mode!r}, although the "
-            "settings ask for WAL: the file system does not support it.",
+            "settings ask for WAL: its file system does not allow it.",
             "Move the file to a local disk; network file systems cannot share memory between processes.",
         )
 
@@ -276,10 +284,3 @@ def _alias() -> str | None:
     from .models import Job
 
     return queue_alias(Job)
-
-
-def _vendor(alias: str) -> str:
-    try:
-        return connections[alias].vendor
-    except ImproperlyConfigured:  # E003 says so
-        return "unknown"

@@ -25,6 +25,8 @@ from .wakeup import Wakeup, leave_pool, make_wakeup
 
 #: Seconds for which a type that this worker does not know is left to others.
 LEAVE_ALONE = 60.0
+#: Seconds that ``pause`` waits for a claim under way.
+CLAIM_PATIENCE = 5.0
 #: Seconds between looks right after a sign of work: the limit on NOTIFY may have swallowed the last word.
 SHORT_STEP = 0.05
 
@@ -42,7 +44,8 @@ class Poller(Service):
         on_death: Callable[[str], None],
     ) -> None:
         super().__init__("poller", on_death)
-        self.paused = threading.Event()
+        self._paused = threading.Event()
+        self._claiming = threading.Lock()
         self.drained = threading.Event()
         self.claimed = 0
         self._worker_id = worker_id
@@ -82,6 +85,17 @@ class Poller(Service):
         """Look again soon: a place is free, or something changed."""
         self._wakeup.wake()
 
+    def pause(self) -> None:
+        """Claim no more; returns when a claim under way is over (or stuck for seconds)."""
+        self._paused.set()
+        if self._claiming.acquire(timeout=CLAIM_PATIENCE):
+            self._claiming.release()
+
+    def resume(self) -> None:
+        """Claim again."""
+        self._paused.clear()
+        self.wake()
+
     def room_made(self) -> None:
         """A handler has ended. Called for every job, so it does nothing unless the loop waits for room."""
         if self._wants_room and any(pool.room > 0 for pool in self._pools.values()):
@@ -115,9 +129,10 @@ class Poller(Service):
         self._give_back_hoard()
         limit, exclude_types = self._room()
         self._wants_room = limit <= 0
-        if self.paused.is_set() or limit <= 0:
-            return self._options.poll_interval, False
-        jobs = self._claim(limit, exclude_types)
+        with self._claiming:
+            if self._paused.is_set() or limit <= 0:
+                return self._options.poll_interval, False
+            jobs = self._claim(limit, exclude_types)
         if jobs:
             self._last_sign = time.monotonic()
             return 0.0, True

@@ -191,7 +191,6 @@ class AsyncPool(Pool):
     ) -> None:
         super().__init__(width, alias, holdings, settle, on_room)
         self._queue: deque[Attempt] = deque()
-        self._loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -215,6 +214,7 @@ class AsyncPool(Pool):
         return taken
 
     def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name="jobqueue-async-handlers", daemon=True)
         self._thread.start()
         self._ready.wait()

@@ -6,6 +6,7 @@ second thread would take that from it. The files to watch and the way to see cha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -64,29 +65,35 @@ def restart_on_change(say: Callable[[str], object]) -> int:
     process: subprocess.Popen[bytes] | None = _start()
     for changed in reloader.ticks():
         if signals.asked.is_set():
-            return _end(process)
+            return _end(process, signals)
         if process is not None and process.poll() is not None:
             code, process = process.returncode, None
-            if code != Exit.CANNOT_START:
+            if code != Exit.FAILED:
                 return code
             say("The worker could not start; it is tried again when a file changes.")
         if changed is not None:
             say(f"{changed} has changed: the worker stops gracefully and starts again.")
-            _end(process)
+            _end(process, signals)
             process = _start()
     return Exit.DONE
 
 
 def _start() -> subprocess.Popen[bytes]:
+    # In a process group of its own: Ctrl-C reaches the reloader alone, which passes it on, once for once.
     return subprocess.Popen(  # noqa: S603 - this very command
-        autoreload.get_child_arguments(), env={**os.environ, INSIDE: str(os.getpid())}
+        autoreload.get_child_arguments(), env={**os.environ, INSIDE: str(os.getpid())}, process_group=0
     )
 
 
-def _end(process: subprocess.Popen[bytes] | None) -> int:
-    """Stop a supervisor gracefully, and wait for it."""
+def _end(process: subprocess.Popen[bytes] | None, signals: StopSignals) -> int:
+    """Stop a supervisor gracefully and wait for it; pass on each further signal."""
     if process is None:
         return Exit.DONE
-    if process.poll() is None:
-        process.terminate()
-    return process.wait()
+    passed_on = 0
+    while process.poll() is None:
+        if passed_on < max(signals.count, 1):
+            process.terminate()
+            passed_on += 1
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.2)
+    return process.returncode

@@ -15,7 +15,7 @@ class Exit(IntEnum):
     """Exit codes of ``runworker`` and, from ``DRAINED`` on, of its worker processes."""
 
     DONE = 0  # stopped in good order, or drained
-    CANNOT_START = 1  # wrong options, a broken jobs.py, an unsupported database
+    FAILED = 1  # could not start (wrong options, a broken jobs.py), or the supervisor itself broke
     FORCED = 3  # a second signal: running jobs were cut off and given back
     DRAINED = 10  # (process) nothing is due
     RECYCLED = 11  # (process) after --max-jobs or --max-memory
@@ -28,6 +28,11 @@ class StopSignals:
     def __init__(self) -> None:
         self.count = 0
         self.asked = threading.Event()
+
+    @property
+    def insisted(self) -> bool:
+        """Whether it was said twice."""
+        return self.count > 1
 
     def install(self, *, ignore_interrupt: bool = False) -> None:
         """Catch them; a worker process leaves Ctrl-C, which the whole group gets, to its supervisor."""

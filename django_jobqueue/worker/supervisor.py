@@ -163,21 +163,18 @@ class Supervisor:
 
     def _stop(self) -> Exit:
         """Grace for running jobs; then, or at a second signal, kill, and give their jobs back."""
-        signals_before = self._signals.count
         logs.stopping(self._options.grace, len(self._children))
         for one in self._children:
             one.ask_to_stop()
         deadline = time.monotonic() + self._options.grace
-        while (
-            self._children and time.monotonic() < deadline and self._signals.count <= max(signals_before, 1)
-        ):
+        while self._children and time.monotonic() < deadline and not self._signals.insisted:
             self._watch(TICK)
-        forced = self._signals.count > max(signals_before, 1)
+        forced = self._signals.insisted and bool(self._children)
         self._cut_off()
         self._maintenance.stop(LAST_WORDS)
         self._heartbeat.stop(1.0)
         if self._died:
-            return Exit.CANNOT_START
+            return Exit.FAILED
         return Exit.FORCED if forced else Exit.DONE
 
     def _cut_off(self) -> None:

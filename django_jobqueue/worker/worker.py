@@ -67,13 +67,12 @@ class Worker:
 
     def pause(self) -> None:
         """Claim no more and give back what has not started; running jobs go on."""
-        self.poller.paused.set()
+        self.poller.pause()
         self._release_unstarted()
 
     def resume(self) -> None:
         """Claim again."""
-        self.poller.paused.clear()
-        self.poller.wake()
+        self.poller.resume()
 
     def wait_for_active(self, timeout: float | None = None) -> bool:
         """Wait until no job is active here. True when there is none; False after ``timeout`` seconds.
