@@ -67,8 +67,15 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
     "rangefilter",
     "django_jobqueue",
+    "testproject.exploration",
+    "testproject.search",
+    "testproject.reports",
+    "testproject.outbox",
+    "testproject.readingroom",
+    *environ.get("JOBQUEUE_TEST_APPS", "").split(),  # what the tests' workers run
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -94,5 +101,10 @@ TEMPLATES = [
 ]
 ROOT_URLCONF = "testproject.urls"
 STATIC_URL = "static/"
+MEDIA_ROOT = BASE_DIR / "media"
+
+OUTBOX_TIMEOUT = 5  # seconds that a webhook may take to answer
 
 JOBQUEUE: dict[str, Any] = {}
+# The one atomic handler, report:generate, is over in some milliseconds.
+SILENCED_SYSTEM_CHECKS = ["jobqueue.W007"]

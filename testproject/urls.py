@@ -1,4 +1,8 @@
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+urlpatterns = [
+    path("", include("testproject.readingroom.urls")),
+    path("", include("testproject.outbox.urls")),
+    path("admin/", admin.site.urls),
+]

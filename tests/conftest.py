@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.jobsapp.ledger import VARIABLE, Ledger
 from tests.plugin import CLUSTER
 from tests.postgres import Cluster
 
@@ -17,6 +18,14 @@ def worker_env(transactional_db: None) -> dict[str, str]:
     """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """What the handlers of tests.jobsapp note, in this process and in those it starts."""
+    path = tmp_path / "ledger"
+    monkeypatch.setenv(VARIABLE, str(path))
+    return Ledger(path)
 
 
 @pytest.fixture

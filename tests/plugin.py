@@ -22,7 +22,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """Bring a database of our own before pytest-django's hook of this name loads the settings."""
     url_of = _bring_database(early_config)
     # Worker processes started by tests inherit all this. No DEBUG, as in a test: no reloader, no query log.
-    os.environ |= {"DATABASE_URL": url_of("jobqueue"), "JOBQUEUE_TEST_DEBUG": "0"}
+    os.environ |= {
+        "DATABASE_URL": url_of("jobqueue"),
+        "JOBQUEUE_TEST_DEBUG": "0",
+        "JOBQUEUE_TEST_APPS": "tests.jobsapp",
+    }
     yield
     # Django works on test_jobqueue from here on, and so must they.
     os.environ["DATABASE_URL"] = url_of("test_jobqueue")

@@ -67,15 +67,19 @@ class Claiming(Dialect):
             served.append(f"NOT ({self.among('lane.queue', 'exclude_queues')})")
         return f"""
             lane(queue, priority) AS (
-                {self.next_lane("")}
+                {self.first_lane()}
                 UNION ALL
-                {self.next_lane("(queue, priority) < (lane.queue, lane.priority)")}
+                {self.next_lane()}
             ),
             served AS (SELECT queue, priority FROM lane WHERE queue IS NOT NULL AND {" AND ".join(served)})"""
 
     @abstractmethod
-    def next_lane(self, after: str) -> str:
-        """A SELECT of the first lane, or of the one ``after`` the lane at hand."""
+    def first_lane(self) -> str:
+        """A SELECT of the first lane, in descending order of queue and priority."""
+
+    @abstractmethod
+    def next_lane(self) -> str:
+        """A SELECT of the lane after ``lane``."""
 
     def due(self, request: ClaimRequest, job: str) -> str:
         """The condition on ``job``, in the lane ``served``, to be taken now."""

@@ -136,13 +136,18 @@ class PostgreSQL(Database):
         made = self.run(connection, sql, self.batch(COLUMNS, jobs))
         return {row[0]: row[1:] for row in made}
 
-    def next_lane(self, after: str) -> str:
-        probe = f"""
-            SELECT queue, priority FROM {JOB_TABLE} WHERE status = 1 {"AND " + after if after else ""}
-            ORDER BY queue DESC, priority DESC LIMIT 1"""
-        if not after:
-            return f"({probe})"
-        return f"SELECT found.* FROM lane CROSS JOIN LATERAL ({probe}) AS found"
+    def first_lane(self) -> str:
+        return f"""(
+            SELECT queue, priority FROM {JOB_TABLE} WHERE status = 1
+            ORDER BY queue DESC, priority DESC LIMIT 1)"""
+
+    def next_lane(self) -> str:
+        return f"""
+            SELECT found.queue, found.priority FROM lane CROSS JOIN LATERAL (
+                SELECT queue, priority FROM {JOB_TABLE}
+                WHERE status = 1 AND (queue, priority) < (lane.queue, lane.priority)
+                ORDER BY queue DESC, priority DESC LIMIT 1
+            ) AS found"""
 
     def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
         # Never "id IN (SELECT … LIMIT n FOR UPDATE …)": a nested loop runs that once a row and takes more

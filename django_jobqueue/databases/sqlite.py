@@ -134,15 +134,23 @@ class SQLite(Database):
         row["now"] = as_text(now)
         return row
 
-    def next_lane(self, after: str) -> str:
-        def probe(column: str) -> str:
-            return f"""(
-                SELECT {column} FROM {JOB_TABLE} WHERE status = 1 {"AND " + after if after else ""}
-                ORDER BY queue DESC, priority DESC LIMIT 1)"""
+    def first_lane(self) -> str:
+        return f"SELECT {self._probe('queue', 'TRUE')}, {self._probe('priority', 'TRUE')}"
 
-        # No LATERAL here: two probes, and a last lane of NULLs that ends the recursion.
-        where = "FROM lane WHERE lane.queue IS NOT NULL" if after else ""
-        return f"SELECT {probe('queue')}, {probe('priority')} {where}"
+    def next_lane(self) -> str:
+        # A comparison of rows uses just the first column of the index here, so it would walk through a
+        # whole lane: first a lower priority in this queue, then the next queue. There is no LATERAL; a last
+        # lane of NULLs ends the recursion.
+        lower = self._probe("priority", "queue = lane.queue AND priority < lane.priority")
+        return f"""
+            SELECT CASE WHEN {lower} IS NULL THEN {self._probe("queue", "queue < lane.queue")} ELSE lane.queue END,
+                   COALESCE({lower}, {self._probe("priority", "queue < lane.queue")})
+            FROM lane WHERE lane.queue IS NOT NULL"""
+
+    def _probe(self, column: str, where: str) -> str:
+        return f"""(
+            SELECT {column} FROM {JOB_TABLE} WHERE status = 1 AND {where}
+            ORDER BY queue DESC, priority DESC LIMIT 1)"""
 
     def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
         # OR IGNORE: a lock key that is running after all leaves its row alone and lets the others through.
