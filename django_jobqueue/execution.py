@@ -166,12 +166,11 @@ async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
 def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
     """The handler's writes and its completion in one transaction; all rolled back if the claim was lost."""
     try:
-        with (
-            transaction.atomic(using=alias),
-            signals.delivered_by(lambda send: transaction.on_commit(send, using=alias, robust=True)),
-        ):
+        with transaction.atomic(using=alias):
             outcome = _perform(attempt, job_type, alias)
-            if Job.objects.db_manager(alias).settle(attempt.worker_id, [outcome]).lost:
+            with signals.delivered_by(lambda send: transaction.on_commit(send, using=alias, robust=True)):
+                settlement = Job.objects.db_manager(alias).settle(attempt.worker_id, [outcome])
+            if settlement.lost:
                 raise ClaimLost(attempt.job.id)
         return None
     except ClaimLost:

@@ -170,3 +170,10 @@ def waiting_for_tables(alias: str) -> None:
         alias,
         alias,
     )
+
+
+def strays_released(count: int, worker_id: str) -> None:
+    """The table held jobs for a worker that it knew nothing of."""
+    logger.warning(
+        "Gave back %s jobs that worker %s had claimed without getting the answer", count, worker_id
+    )

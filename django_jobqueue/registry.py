@@ -149,5 +149,10 @@ def all_types() -> list[JobType]:
     return [_types[name] for name in sorted(_types)]
 
 
+def kinds() -> set[bool]:
+    """Which kinds of handlers there are: True for async, False for plain ones."""
+    return {one.is_async for one in _types.values()}
+
+
 def _place(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"

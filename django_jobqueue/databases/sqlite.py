@@ -142,8 +142,9 @@ class SQLite(Database):
         # whole lane: first a lower priority in this queue, then the next queue. There is no LATERAL; a last
         # lane of NULLs ends the recursion.
         lower = self._probe("priority", "queue = lane.queue AND priority < lane.priority")
+        next_queue = self._probe("queue", "queue < lane.queue")
         return f"""
-            SELECT CASE WHEN {lower} IS NULL THEN {self._probe("queue", "queue < lane.queue")} ELSE lane.queue END,
+            SELECT CASE WHEN {lower} IS NULL THEN {next_queue} ELSE lane.queue END,
                    COALESCE({lower}, {self._probe("priority", "queue < lane.queue")})
             FROM lane WHERE lane.queue IS NOT NULL"""
 

@@ -89,17 +89,17 @@ class FinishMoves(Moves):
             self._tell(batch, written, settlement)
         return settlement
 
-    def release_held(self, worker_id: str, *, keep: Collection[UUID] = ()) -> int:
-        """Release every job that the table says this worker holds, but those in ``keep``; how many.
+    def release_held(self, worker_id: str, only: Collection[tuple[UUID, int]] | None = None) -> int:
+        """Release the jobs that the table says this worker holds, or ``only`` these (id, fence); how many.
 
-        For jobs claimed by a statement whose answer was lost, and for a worker that was stopped.
+        For a worker that was stopped, and for jobs of a claim whose answer was lost.
         """
-        held = self._database.held_by(self._connection, worker_id)
-        tokens = [(self._database.to_id(one), fence) for one, fence, _ in held]
-        tokens = [token for token in tokens if token[0] not in keep]
-        if not tokens:
+        if only is None:
+            held = self._database.held_by(self._connection, worker_id)
+            only = [(self._database.to_id(one), fence) for one, fence, _ in held]
+        if not only:
             return 0
-        return len(self._database.release(self._connection, worker_id, tokens, _release_bound()))
+        return len(self._database.release(self._connection, worker_id, list(only), _release_bound()))
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:

@@ -57,17 +57,10 @@ class WorkerOptions:
         return queue_alias(Job)
 
     @property
-    def kinds(self) -> tuple[bool, bool]:
-        """Whether plain and whether async handlers are registered; a process has pools for those alone."""
-        types = registry.all_types()
-        has_async = any(one.is_async for one in types)
-        return any(not one.is_async for one in types) or not has_async, has_async
-
-    @property
     def capacity(self) -> int:
-        """Handlers at once in one process."""
-        plain, has_async = self.kinds
-        return (self.threads if plain else 0) + (self.async_concurrency if has_async else 0)
+        """Handlers at once in one process, of the kinds that are registered."""
+        width = {False: self.threads, True: self.async_concurrency}
+        return sum(width[kind] for kind in registry.kinds())
 
     def _range_problems(self, name: str, least: float, most: float, unit: str, optional: bool) -> list[str]:
         value = getattr(self, name)

@@ -57,7 +57,6 @@ class Poller(Service):
         self._wakeup = Wakeup()
         self._backoff = Backoff("claiming jobs", min(options.heartbeat, 5.0))
         self._unknown: dict[str, float] = {}  # type -> until when it is left alone
-        self._unanswered = False  # a claim was sent and its answer lost
         self._last_sign = 0.0
         self._wants_room = False
         self._next_due = 0.0  # when a job that this worker saw fail or snooze comes back; 0: none
@@ -120,12 +119,11 @@ class Poller(Service):
             return answer
         except Error as error:
             connections[self._alias].close()
+            self._settler.look_for_strays()
             return self._backoff.failed(error), False
 
     def poll(self) -> tuple[float, bool]:
         """Claim once. Seconds to wait now, and whether new jobs are of interest meanwhile."""
-        if self._unanswered:
-            self._release_unanswered()
         self._give_back_hoard()
         limit, exclude_types = self._room()
         self._wants_room = limit <= 0
@@ -151,9 +149,7 @@ class Poller(Service):
             suspects=any(pool.idle for pool in self._pools.values()),
         )
         sent = time.monotonic()
-        self._unanswered = True
         jobs: list[ClaimedJob] = Job.objects.db_manager(self._alias).claim_for_worker(request)
-        self._unanswered = False
         self.claimed += len(jobs)
         self._hand_over([Attempt(job, self._worker_id, sent) for job in jobs])
         return jobs
@@ -185,20 +181,15 @@ class Poller(Service):
                 for attempt in pool.take_back():
                     self._settler.put(attempt, Released(attempt.job))
 
-    def _release_unanswered(self) -> None:
-        """Jobs of a claim whose answer never came: held in the table, unknown here."""
-        Job.objects.db_manager(self._alias).release_held(self._worker_id, keep=self._holdings.ids)
-        self._unanswered = False
-
     def _room(self) -> tuple[int, list[str]]:
         """How many jobs to claim, and of which types none: those without a place, and those unknown here."""
         now = time.monotonic()
         self._unknown = {name: until for name, until in self._unknown.items() if until > now}
-        rooms = {is_async: pool.room for is_async, pool in self._pools.items()}
+        rooms = {is_async: self._pools[is_async].room for is_async in registry.kinds() or {False}}
         open_rooms = [room for room in rooms.values() if room > 0]
         exclude = list(self._unknown)
         if len(open_rooms) < len(rooms):
-            exclude += [one.name for one in registry.all_types() if rooms.get(one.is_async, 0) <= 0]
+            exclude += [one.name for one in registry.all_types() if rooms[one.is_async] <= 0]
         room = min([*open_rooms, self._holdings.room]) if open_rooms else 0
         if self._options.max_jobs is not None:
             room = min(room, self._options.max_jobs - self.claimed)

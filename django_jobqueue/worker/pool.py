@@ -97,10 +97,6 @@ class Pool:
         """The jobs that have not started; they will not start here any more."""
         raise NotImplementedError
 
-    def start(self) -> None:
-        """Get ready."""
-        raise NotImplementedError
-
     def stop(self, timeout: float | None) -> bool:
         """End when running handlers have ended; whether they have."""
         raise NotImplementedError
@@ -129,6 +125,8 @@ class ThreadPool(Pool):
         self._moved = time.monotonic()
         for attempt in attempts:
             self._queue.put(attempt)
+        while len(self._threads) < self.width and self.waiting > len(self._threads) - self._running:
+            self._start_thread()
 
     def take_back(self) -> list[Attempt]:
         taken: list[Attempt] = []
@@ -142,13 +140,11 @@ class ThreadPool(Pool):
                 return taken
             taken.append(attempt)
 
-    def start(self) -> None:
-        self._threads = [
-            threading.Thread(target=self._work, name=f"jobqueue-handler-{i}", daemon=True)
-            for i in range(self.width)
-        ]
-        for thread in self._threads:
-            thread.start()
+    def _start_thread(self) -> None:
+        name = f"jobqueue-handler-{len(self._threads)}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def stop(self, timeout: float | None) -> bool:
         self.stopping.set()
@@ -192,7 +188,6 @@ class AsyncPool(Pool):
         super().__init__(width, alias, holdings, settle, on_room)
         self._queue: deque[Attempt] = deque()
         self._thread: threading.Thread | None = None
-        self._ready = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -202,6 +197,8 @@ class AsyncPool(Pool):
     def put(self, attempts: Sequence[Attempt]) -> None:
         self._moved = time.monotonic()
         self._queue.extend(attempts)
+        if self._thread is None:
+            self._start_thread()
         self._loop.call_soon_threadsafe(self._start_waiting)
 
     def take_back(self) -> list[Attempt]:
@@ -213,11 +210,10 @@ class AsyncPool(Pool):
                 break
         return taken
 
-    def start(self) -> None:
+    def _start_thread(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name="jobqueue-async-handlers", daemon=True)
         self._thread.start()
-        self._ready.wait()
 
     def stop(self, timeout: float | None) -> bool:
         self.stopping.set()
@@ -229,7 +225,6 @@ class AsyncPool(Pool):
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.call_soon(self._ready.set)
         try:
             self._loop.run_forever()
         finally:

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from uuid import UUID
 
 from django.db import (
     DatabaseError,
@@ -53,6 +54,9 @@ class Settler(Service):
         self._outcomes: queue.SimpleQueue[Pair | None] = queue.SimpleQueue()
         self._backoff = Backoff("writing outcomes", min(options.heartbeat, 5.0))
         self._changed: dict[Attempt, None] = {}  # whose progress is to be written
+        self._look_at = 0.0  # when the table is to be asked what it says this worker holds
+        self._heartbeat = options.heartbeat
+        self._strays: set[tuple[UUID, int]] = set()
         self._give_up = threading.Event()
         self._announcer = Announcer(on_death)
 
@@ -66,6 +70,10 @@ class Settler(Service):
     def progressed(self, attempt: Attempt) -> None:
         """Its progress has changed; written at the next tick."""
         self._changed[attempt] = None
+
+    def look_for_strays(self) -> None:
+        """A claim was sent and its answer lost: perhaps the table has jobs for us that we know nothing of."""
+        self._look_at = 0.0
 
     @property
     def backlog(self) -> int:
@@ -163,20 +171,35 @@ class Settler(Service):
         running = any(
             one.started is not None and now - one.started >= TICK for one in self._holdings.attempts()
         )
-        if not (self._changed or running or self._holdings.in_doubt):
+        look = running or self._holdings.in_doubt or now >= self._look_at
+        if not (self._changed or look):
             return
         try:
             reset_queries()
             self._write_progress()
-            if running or self._holdings.in_doubt:
-                lapses = self._holdings.board.renewal[1]
-                self._holdings.compare(
-                    now, lapses, Job.objects.db_manager(self._alias).held_by(self._worker_id)
-                )
+            if look:
+                self._look(now)
             self._backoff.worked()
         except (DatabaseError, InterfaceError) as error:
             connections[self._alias].close()
             self._give_up.wait(min(self._backoff.failed(error), TICK))
+
+    def _look(self, now: float) -> None:
+        """Compare what the table says this worker holds with what is held here.
+
+        Renewal goes by worker, so a job that only the table knows of would be held for ever. It may be a
+        claim that is just being answered; if a second look still finds it, it is released.
+        """
+        jobs = Job.objects.db_manager(self._alias)
+        lapses = self._holdings.board.renewal[1]
+        held = jobs.held_by(self._worker_id)
+        self._holdings.compare(now, lapses, held)
+        known = self._holdings.ids
+        strays = {(one, fence) for one, (fence, _) in held.items() if one not in known}
+        if confirmed := strays & self._strays:
+            logs.strays_released(jobs.release_held(self._worker_id, only=confirmed), self._worker_id)
+        self._strays = strays - confirmed
+        self._look_at = now + (TICK if self._strays else self._heartbeat)
 
     def _write_progress(self) -> None:
         changed, self._changed = self._changed, {}

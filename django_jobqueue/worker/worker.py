@@ -61,8 +61,6 @@ class Worker:
             self._heartbeat.start()
             self._maintenance.start()
         self._settler.start()
-        for pool in self._pools.values():
-            pool.start()
         self.poller.start()
 
     def pause(self) -> None:
@@ -111,14 +109,12 @@ class Worker:
                 self._settler.put(attempt, Released(attempt.job))
 
     def _make_pools(self) -> dict[bool, Pool]:
-        plain, has_async = self.options.kinds
-        alias, put, room = self.options.alias, self._settler.put, self._on_room
-        pools: dict[bool, Pool] = {}
-        if plain:
-            pools[False] = ThreadPool(self.options.threads, alias, self.holdings, put, room)
-        if has_async:
-            pools[True] = AsyncPool(self.options.async_concurrency, alias, self.holdings, put, room)
-        return pools
+        """By "is async"; each starts with its first job."""
+        shared = (self.options.alias, self.holdings, self._settler.put, self._on_room)
+        return {
+            False: ThreadPool(self.options.threads, *shared),
+            True: AsyncPool(self.options.async_concurrency, *shared),
+        }
 
     def _facts(self) -> WorkerFacts:
         queues = self.options.queues

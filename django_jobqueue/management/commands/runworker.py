@@ -99,9 +99,8 @@ class Command(BaseCommand):
         queues = "all" if options.queues is None else ", ".join(options.queues)
         if options.exclude_queues:
             queues += f" but {', '.join(options.exclude_queues)}"
-        plain, has_async = options.kinds
-        widths = [f"{options.threads} threads"] if plain else []
-        widths += [f"{options.async_concurrency} coroutines"] if has_async else []
+        width = {False: f"{options.threads} threads", True: f"{options.async_concurrency} coroutines"}
+        widths = [width[kind] for kind in sorted(registry.kinds() or {False})]
         names = ", ".join(one.name for one in types) or "none: no app has a jobs.py with @job"
         processes = "1 process" if options.processes == 1 else f"{options.processes} processes"
         return (
