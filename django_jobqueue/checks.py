@@ -67,7 +67,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         return [error("E002", fact, hint)]
     try:
         connection = connections[alias]
-    except ImproperlyConfigured as problem:  # its driver is not installed
+    except (ImproperlyConfigured, ImportError) as problem:  # its driver is not installed
         return [_unsupported(alias, str(problem).splitlines()[0])]
     if not is_supported(connection):
         return [_unsupported(alias, f"it is {connection.display_name}")]
@@ -195,7 +195,7 @@ def _atomic(one: registry.JobType, alias: str) -> Iterator[CheckMessage]:
 def _locks_rows(alias: str) -> bool:
     try:
         return bool(connections[alias].features.has_select_for_update)
-    except ImproperlyConfigured:  # E003 says so
+    except (ImproperlyConfigured, ImportError):  # E003 says so
         return True
 
 

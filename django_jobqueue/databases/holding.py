@@ -38,8 +38,7 @@ class Holding(Dialect):
         """Record when jobs of this worker started, before anything else is decided about them."""
         sql = self.update_given(
             STARTED,
-            guard="job.worker_id = %(worker_id)s AND job.lease_until IS NOT NULL "
-            "AND job.run_started_at IS NULL",
+            guard="job.status = 2 AND job.worker_id = %(worker_id)s AND job.run_started_at IS NULL",
             assign=f"run_started_at = {self.shifted(self.now, '-given.age')}",
             returning="id",
         )

@@ -13,7 +13,7 @@ from .. import logs, registry
 from ..databases.claiming import ClaimRequest
 from ..databases.waking import NOTIFY_INTERVAL
 from ..execution import Attempt
-from ..managers.claim import ClaimedJob
+from ..managers.claim import LIMIT_MAX, ClaimedJob
 from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
 from ..models import Job
 from .holdings import Holdings
@@ -57,6 +57,8 @@ class Poller(Service):
         self._wakeup = Wakeup()
         self._backoff = Backoff("claiming jobs", min(options.heartbeat, 5.0))
         self._unknown: dict[str, float] = {}  # type -> until when it is left alone
+        self._shares = {False: 0.5, True: 0.5}  # of plain and async jobs in what was claimed lately
+        self._past_full_from = 0.0  # when to look again past jobs that have no place here
         self._last_sign = 0.0
         self._wants_room = False
         self._next_due = 0.0  # when a job that this worker saw fail or snooze comes back; 0: none
@@ -151,6 +153,7 @@ class Poller(Service):
         sent = time.monotonic()
         jobs: list[ClaimedJob] = Job.objects.db_manager(self._alias).claim_for_worker(request)
         self.claimed += len(jobs)
+        self._note(jobs, time.monotonic() - sent, len(exclude_types) > len(self._unknown))
         self._hand_over([Attempt(job, self._worker_id, sent) for job in jobs])
         return jobs
 
@@ -185,15 +188,28 @@ class Poller(Service):
         """How many jobs to claim, and of which types none: those without a place, and those unknown here."""
         now = time.monotonic()
         self._unknown = {name: until for name, until in self._unknown.items() if until > now}
-        rooms = {is_async: self._pools[is_async].room for is_async in registry.kinds() or {False}}
-        open_rooms = [room for room in rooms.values() if room > 0]
-        exclude = list(self._unknown)
-        if len(open_rooms) < len(rooms):
-            exclude += [one.name for one in registry.all_types() if rooms[one.is_async] <= 0]
-        room = min([*open_rooms, self._holdings.room]) if open_rooms else 0
+        kinds = registry.kinds() or {False}
+        rooms = {kind: room for kind in kinds if (room := self._pools[kind].room) > 0}
+        full = kinds - rooms.keys()
+        if not rooms or (full and now < self._past_full_from):
+            return 0, []
+        # What comes is of both kinds: so many that each finds a place, if they come as they lately did.
+        limit = min(int(room / max(self._shares[kind], 0.02)) for kind, room in rooms.items())
+        limit = min(limit, self._holdings.room, LIMIT_MAX)
         if self._options.max_jobs is not None:
-            room = min(room, self._options.max_jobs - self.claimed)
-        return room, exclude
+            limit = min(limit, self._options.max_jobs - self.claimed)
+        return limit, [*self._unknown, *(one.name for one in registry.all_types() if one.is_async in full)]
+
+    def _note(self, jobs: Sequence[ClaimedJob], took: float, past_full: bool) -> None:
+        """Learn from a claim: how many of each kind come, and what looking past the full kind costs."""
+        if past_full:
+            # It may have walked over a long backlog: no more than a twentieth of the time for that.
+            self._past_full_from = time.monotonic() + 20 * took
+        elif jobs:
+            is_async = [job_type.is_async for job in jobs if (job_type := registry.find(job.job_type))]
+            share = sum(is_async) / len(is_async) if is_async else self._shares[True]
+            self._shares[True] += (share - self._shares[True]) / 2
+            self._shares[False] = 1 - self._shares[True]
 
     def _idle_delay(self) -> float:
         now = time.monotonic()

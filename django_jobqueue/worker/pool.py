@@ -33,11 +33,8 @@ class Pace:
         self._mean: float | None = None
 
     def ran(self, seconds: float) -> None:
-        """A job ran so long. The mean follows slowly towards shorter, at once towards longer."""
-        if self._mean is None or seconds > self._mean:
-            self._mean = seconds
-        else:
-            self._mean += 0.05 * (seconds - self._mean)
+        """A job ran so long."""
+        self._mean = seconds if self._mean is None else self._mean + 0.1 * (seconds - self._mean)
 
     def ahead(self, width: int) -> int:
         """How many may wait, with so many running at once."""
