@@ -235,7 +235,7 @@ def _platform() -> Iterator[CheckMessage]:
         )
 
 
-@register(TAG, Tags.database)
+@register(Tags.database)  # not our own tag too: a check of that must not open a connection
 def check_tables(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """What only the database itself can tell: run by ``migrate`` and by ``check --database <alias>``."""
     alias = _alias()

@@ -35,6 +35,7 @@ class Attempt:
     __slots__ = (
         "cancelled",
         "claimed",
+        "ended",
         "job",
         "lost",
         "note",
@@ -50,6 +51,7 @@ class Attempt:
         self.worker_id = worker_id
         self.claimed = claimed  # just before the claim was sent
         self.started: float | None = None
+        self.ended = False  # its outcome is on the way to the table
         self.cancelled = False  # somebody asked it to stop
         self.lost = False  # somebody else has it, or a person ended it
         self.progress: float | None = None

@@ -10,6 +10,9 @@ from uuid import UUID
 from ..execution import Attempt
 from .board import Board
 
+#: Seconds in which a job that brings its process down mostly does so.
+MOMENT = 0.25
+
 
 class Holdings:
     """The attempts of one worker, from claim to settled outcome. Safe for threads."""
@@ -64,6 +67,17 @@ class Holdings:
         """Whether nothing is held any more, at the latest after ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._held, timeout)
+
+    def is_settling_in(self, attempt: Attempt) -> bool:
+        """Whether this one is held and has not yet run for a moment, or has ended and is not yet written."""
+        if self._held.get(attempt.job.id) is not attempt:
+            return False
+        return attempt.started is None or attempt.ended or time.monotonic() - attempt.started < MOMENT
+
+    @property
+    def calm(self) -> bool:
+        """Whether all that is held has been running for a moment: nobody would be hit unseen by a crash."""
+        return not any(self.is_settling_in(attempt) for attempt in self.attempts())
 
     # Leases.
 

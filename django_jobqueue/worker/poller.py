@@ -58,6 +58,7 @@ class Poller(Service):
         self._backoff = Backoff("claiming jobs", min(options.heartbeat, 5.0))
         self._unknown: dict[str, float] = {}  # type -> until when it is left alone
         self._shares = {False: 0.5, True: 0.5}  # of plain and async jobs in what was claimed lately
+        self._suspect: Attempt | None = None  # the last job claimed whose worker was lost before
         self._past_full_from = 0.0  # when to look again past jobs that have no place here
         self._last_sign = 0.0
         self._wants_room = False
@@ -109,7 +110,7 @@ class Poller(Service):
             if isinstance(outcome, Failed | Snoozed) and outcome.delay is not None:
                 due = time.monotonic() + outcome.delay
                 self._next_due = min(self._next_due or due, due)
-            elif attempt.job.lock_key is not None:
+            elif attempt.job.lock_key is not None or attempt is self._suspect:
                 self.wake()
 
     def _safe_poll(self) -> tuple[float, bool]:
@@ -127,6 +128,8 @@ class Poller(Service):
     def poll(self) -> tuple[float, bool]:
         """Claim once. Seconds to wait now, and whether new jobs are of interest meanwhile."""
         self._give_back_hoard()
+        if self._suspect is not None and self._holdings.is_settling_in(self._suspect):
+            return SHORT_STEP, False  # if it brings this process down again, nobody is beside it
         limit, exclude_types = self._room()
         self._wants_room = limit <= 0
         with self._claiming:
@@ -148,13 +151,15 @@ class Poller(Service):
             queues=self._options.queues,
             exclude_queues=self._options.exclude_queues,
             exclude_types=exclude_types,
-            suspects=any(pool.idle for pool in self._pools.values()),
+            suspects=any(pool.idle for pool in self._pools.values()) and self._holdings.calm,
         )
         sent = time.monotonic()
         jobs: list[ClaimedJob] = Job.objects.db_manager(self._alias).claim_for_worker(request)
         self.claimed += len(jobs)
         self._note(jobs, time.monotonic() - sent, len(exclude_types) > len(self._unknown))
-        self._hand_over([Attempt(job, self._worker_id, sent) for job in jobs])
+        attempts = [Attempt(job, self._worker_id, sent) for job in jobs]
+        self._suspect = attempts[0] if attempts and attempts[0].job.crashes else None
+        self._hand_over(attempts)
         return jobs
 
     def _hand_over(self, attempts: list[Attempt]) -> None:

@@ -99,6 +99,7 @@ class Pool:
         raise NotImplementedError
 
     def _ended(self, attempt: Attempt) -> None:
+        attempt.ended = True
         if attempt.started is not None:
             self._pace.ran(time.monotonic() - attempt.started)
 
