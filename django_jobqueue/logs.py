@@ -79,7 +79,7 @@ def open_transaction_closed(alias: str, job: Any) -> None:
 
 def pruned(count: int, status: str) -> None:
     """Old jobs were removed."""
-    logger.info("Removed %s jobs that were %s for longer than RETENTION keeps them", count, status)
+    logger.info("Removed %s old jobs that were %s", count, status)
 
 
 def service_died(name: str) -> None:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from .. import conf, signals
 from ..databases.base import Row
@@ -21,6 +23,9 @@ from ..payloads import encode_payload
 from ..registry import check_whole
 from ..states import PRIORITY_MAX, PRIORITY_MIN, JobStatus
 from .base import SelectionMoves
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
 
 #: Jobs in one statement.
 CHUNK = 500
@@ -55,7 +60,7 @@ class ControlMoves(SelectionMoves):
             if job.status == JobStatus.CANCELLED:
                 signals.announce(signals.job_finished, self.model, job, status=job.status, error=reason)
 
-        return self._move(move, tell)
+        return self._move(move, tell, {JobStatus.RUNNING: _("was asked to stop before")})
 
     def retry(self, payload: Mapping[str, Any] | None = None) -> Report:
         """DEAD, CANCELLED → PENDING, due now, attempts from 0; with another ``payload`` if given.
@@ -71,7 +76,8 @@ class ControlMoves(SelectionMoves):
             signals.announce(signals.job_retried, self.model, job, error="", run_after=None)
             wake_workers(self.db, [job.queue])
 
-        return self._move(move, tell)
+        taken = _("another active job has its dedupe key")
+        return self._move(move, tell, {JobStatus.DEAD: taken, JobStatus.CANCELLED: taken})
 
     def reschedule(
         self, run_after: datetime | timedelta | None = None, *, priority: int | None = None
@@ -109,13 +115,21 @@ class ControlMoves(SelectionMoves):
         """``reschedule`` for async code."""
         return await sync_to_async(self.reschedule)(run_after, priority=priority)
 
-    def _move(self, move: Callable[[Sequence[UUID]], list[Row]], tell: Callable[[Any], None]) -> Report:
-        """Move the selected jobs chunk by chunk, each its own statement, and count what was refused."""
+    def _move(
+        self,
+        move: Callable[[Sequence[UUID]], list[Row]],
+        tell: Callable[[Any], None],
+        reasons: Mapping[JobStatus, StrPromise] | None = None,
+    ) -> Report:
+        """Move the selected jobs chunk by chunk, each its own statement, and count what was refused.
+
+        ``reasons``: why a job in a status that the move takes was refused all the same.
+        """
         report = Report()
         for ids in self._chunks():
             moved = {self._database.to_id(row[0]): row for row in move(ids)}
             report.done += len(moved)
-            report.refused += self._refusals([one for one in ids if one not in moved])
+            report.refused += self._refusals([one for one in ids if one not in moved], reasons or {})
             for row in moved.values():
                 tell(self._brief(row))
         return report
@@ -132,7 +146,7 @@ class ControlMoves(SelectionMoves):
             yield chunk
             chunk = list(by_key.filter(pk__gt=chunk[-1])[:CHUNK])
 
-    def _refusals(self, ids: Sequence[UUID]) -> Counter[str]:
+    def _refusals(self, ids: Sequence[UUID], reasons: Mapping[JobStatus, StrPromise]) -> Counter[str]:
         """Why these were not moved: where they stand now."""
         if not ids:
             return Counter()
@@ -140,10 +154,12 @@ class ControlMoves(SelectionMoves):
             self._database.to_id(row[0]): JobStatus(row[3])
             for row in self._database.standing(self._connection, ids)
         }
-        return Counter(
-            _REFUSALS.get(standing[one], f"is {standing[one].label}") if one in standing else "is gone"
-            for one in ids
-        )
+        return Counter(self._reason(standing.get(one), reasons) for one in ids)
+
+    def _reason(self, status: JobStatus | None, reasons: Mapping[JobStatus, StrPromise]) -> str:
+        if status is None:
+            return gettext("is gone")
+        return str(reasons.get(status) or gettext("is %(status)s") % {"status": status.label})
 
     def _brief(self, row: Row) -> Any:
         """A job with just the columns that receivers are promised."""
@@ -168,9 +184,3 @@ class ControlMoves(SelectionMoves):
                 return self._database.retry(self._connection, [one], payload)
         except IntegrityError:  # its key was taken between the statement's look and its write
             return []
-
-
-_REFUSALS = {
-    JobStatus.DEAD: "is dead, or another active job has its dedupe key",
-    JobStatus.RUNNING: "is running",
-}

@@ -36,9 +36,6 @@ class Job(models.Model):
         _("status"), choices=JobStatus.choices, default=JobStatus.PENDING, db_default=int(JobStatus.PENDING)
     )
     priority = models.SmallIntegerField(_("priority"), default=0, db_default=0)
-    payload = models.JSONField(_("payload"), default=dict)
-    result = models.JSONField(_("result"), null=True, blank=True)
-    context = models.JSONField(_("context"), default=dict, blank=True)
     dedupe_key = models.CharField(_("dedupe key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001
     lock_key = models.CharField(_("lock key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001
     attempts = models.SmallIntegerField(_("attempts"), default=0, db_default=0)
@@ -58,13 +55,17 @@ class Job(models.Model):
     unknown_since = InstantField(_("type unknown since"), null=True, blank=True)
     progress = models.FloatField(_("progress"), null=True, blank=True)
     progress_note = models.TextField(_("progress note"), blank=True, default="", db_default="")
-    last_error = models.TextField(_("last error"), blank=True, default="", db_default="")
     error_fingerprint = models.TextField(_("error fingerprint"), blank=True, default="", db_default="")
+    created_at = InstantField(_("created at"))
+    updated_at = InstantField(_("updated at"))
+    # The large columns come last: SQLite walks through what stands before the column it is asked for.
+    last_error = models.TextField(_("last error"), blank=True, default="", db_default="")
+    payload = models.JSONField(_("payload"), default=dict)
+    result = models.JSONField(_("result"), null=True, blank=True)
+    context = models.JSONField(_("context"), default=dict, blank=True)
     errors = models.JSONField(
         _("errors"), default=list, db_default=models.Value([], models.JSONField()), blank=True
     )
-    created_at = InstantField(_("created at"))
-    updated_at = InstantField(_("updated at"))
 
     #: On a job that ``enqueue`` gave back: whether it was made now (False: the active one with its dedupe
     #: key; None: it will be inserted when the open transaction on another database commits).
