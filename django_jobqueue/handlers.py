@@ -61,8 +61,10 @@ class Call:
     """A job type with options, ready to be enqueued."""
 
     def __init__(self, job_type: JobType, options: EnqueueOptions) -> None:
+        from .managers.preparing import known_options
+
         self.job_type = job_type
-        self.options = options
+        self.options = known_options(options)
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Call:
         """Further options; later ones win."""

@@ -19,7 +19,7 @@ from ..databases.waking import wake_workers
 from ..exceptions import EnqueueContended, InvalidOption
 from ..states import ACTIVE
 from .base import Moves
-from .preparing import EnqueueOptions, prepare
+from .preparing import EnqueueOptions, known_options, prepare
 
 if TYPE_CHECKING:
     from ..models import Job
@@ -52,12 +52,12 @@ class EnqueueMoves(Moves):
         Raises ``InvalidPayload``, ``UnknownJobType``, ``UnknownQueue`` or ``InvalidOption`` before
         anything is stored.
         """
-        new = prepare(job_type, payload, _known(options))
+        new = prepare(job_type, payload, known_options(options))
         elsewhere = self._open_transaction_elsewhere()
         if elsewhere is not None:
-            transaction.on_commit(lambda: self._insert([new]), using=elsewhere)
+            transaction.on_commit(lambda: self._enqueue([new]), using=elsewhere)
             return self._job(new, None)
-        return self._insert([new])[0]
+        return self._enqueue([new])[0]
 
     def enqueue_many(
         self,
@@ -73,9 +73,9 @@ class EnqueueMoves(Moves):
         new = [prepare(*_split(one, options)) for one in jobs]
         elsewhere = self._open_transaction_elsewhere()
         if elsewhere is not None:
-            transaction.on_commit(lambda: self._insert(new), using=elsewhere)
+            transaction.on_commit(lambda: self._enqueue(new), using=elsewhere)
             return [self._job(one, None) for one in new]
-        return self._insert(new)
+        return self._enqueue(new)
 
     async def aenqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -102,7 +102,7 @@ class EnqueueMoves(Moves):
         ]
         return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in others else next(iter(others), None)
 
-    def _insert(self, new: Sequence[NewJob]) -> list[Job]:
+    def _enqueue(self, new: Sequence[NewJob]) -> list[Job]:
         if len(new) == 1:
             return self._told([self._insert_one(new[0])])
         with transaction.atomic(using=self.db):
@@ -190,24 +190,16 @@ class EnqueueMoves(Moves):
         return job
 
 
-def _known(options: EnqueueOptions) -> EnqueueOptions:
-    """The options, or an error that names the one nobody knows."""
-    if unknown := options.keys() - EnqueueOptions.__annotations__.keys():
-        names = ", ".join(sorted(EnqueueOptions.__annotations__))
-        raise InvalidOption(f"enqueue() has no option {min(unknown)!r}. It has: {names}.")
-    return options
-
-
 def _split(
     one: tuple[str, Mapping[str, Any]] | Mapping[str, Any], common: EnqueueOptions
 ) -> tuple[str, Mapping[str, Any] | None, EnqueueOptions]:
     """One item of ``enqueue_many``, as the arguments of ``prepare``."""
     if isinstance(one, tuple) and len(one) == 2:
-        return one[0], one[1], _known(common)
+        return one[0], one[1], known_options(common)
     if isinstance(one, Mapping) and "job_type" in one:
         rest = {**common, **one}
         job_type, payload = rest.pop("job_type"), rest.pop("payload", None)
-        return job_type, payload, _known(rest)  # type: ignore[arg-type]
+        return job_type, payload, known_options(rest)  # type: ignore[arg-type]
     raise InvalidOption(
         f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of enqueue()'s "
         'arguments, {"job_type": …, "payload": …, "priority": …}.'

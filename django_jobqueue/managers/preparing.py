@@ -39,6 +39,14 @@ class EnqueueOptions(TypedDict, total=False):
     expires_at: Any
 
 
+def known_options(options: EnqueueOptions) -> EnqueueOptions:
+    """The options. Raises ``InvalidOption`` for one that nobody knows."""
+    if unknown := options.keys() - EnqueueOptions.__annotations__.keys():
+        names = ", ".join(sorted(EnqueueOptions.__annotations__))
+        raise InvalidOption(f"There is no option {min(unknown)!r} for a job. There are: {names}.")
+    return options
+
+
 def prepare(job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOptions) -> NewJob:
     """Check every argument and fill in what the type says. Raises the error classes of ``exceptions``."""
     using = conf.current()

@@ -4,6 +4,7 @@ import django.db.models.functions.text
 import django.db.models.lookups
 from django.db import migrations, models
 
+import django_jobqueue.databases.clock
 import django_jobqueue.managers.ids
 import django_jobqueue.models.fields
 
@@ -71,7 +72,12 @@ class Migration(migrations.Migration):
                 ("crashes", models.SmallIntegerField(db_default=0, default=0, verbose_name="crashes")),
                 ("snoozes", models.SmallIntegerField(db_default=0, default=0, verbose_name="snoozes")),
                 ("releases", models.SmallIntegerField(db_default=0, default=0, verbose_name="releases")),
-                ("run_after", django_jobqueue.models.fields.InstantField(verbose_name="run after")),
+                (
+                    "run_after",
+                    django_jobqueue.models.fields.InstantField(
+                        default=django_jobqueue.databases.clock.DatabaseNow, verbose_name="run after"
+                    ),
+                ),
                 (
                     "expires_at",
                     django_jobqueue.models.fields.InstantField(
@@ -124,8 +130,18 @@ class Migration(migrations.Migration):
                     "error_fingerprint",
                     models.TextField(blank=True, db_default="", default="", verbose_name="error fingerprint"),
                 ),
-                ("created_at", django_jobqueue.models.fields.InstantField(verbose_name="created at")),
-                ("updated_at", django_jobqueue.models.fields.InstantField(verbose_name="updated at")),
+                (
+                    "created_at",
+                    django_jobqueue.models.fields.InstantField(
+                        default=django_jobqueue.databases.clock.DatabaseNow, verbose_name="created at"
+                    ),
+                ),
+                (
+                    "updated_at",
+                    django_jobqueue.models.fields.InstantField(
+                        default=django_jobqueue.databases.clock.DatabaseNow, verbose_name="updated at"
+                    ),
+                ),
                 (
                     "last_error",
                     models.TextField(blank=True, db_default="", default="", verbose_name="last error"),

@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from ..databases.base import JOB_TABLE
+from ..databases.clock import DatabaseNow
 from ..managers import JobManager, Token
 from ..managers.ids import new_job_id
 from ..states import (
@@ -44,7 +45,7 @@ class Job(models.Model):
     crashes = models.SmallIntegerField(_("crashes"), default=0, db_default=0)
     snoozes = models.SmallIntegerField(_("snoozes"), default=0, db_default=0)
     releases = models.SmallIntegerField(_("releases"), default=0, db_default=0)
-    run_after = InstantField(_("run after"))
+    run_after = InstantField(_("run after"), default=DatabaseNow)
     expires_at = InstantField(_("expires at"), null=True, blank=True)
     lease_until = InstantField(_("lease until"), null=True, blank=True)
     worker_id = models.CharField(_("worker"), max_length=64, null=True, blank=True)  # noqa: DJ001
@@ -56,8 +57,8 @@ class Job(models.Model):
     progress = models.FloatField(_("progress"), null=True, blank=True)
     progress_note = models.TextField(_("progress note"), blank=True, default="", db_default="")
     error_fingerprint = models.TextField(_("error fingerprint"), blank=True, default="", db_default="")
-    created_at = InstantField(_("created at"))
-    updated_at = InstantField(_("updated at"))
+    created_at = InstantField(_("created at"), default=DatabaseNow)
+    updated_at = InstantField(_("updated at"), default=DatabaseNow)
     # The large columns come last: SQLite walks through what stands before the column it is asked for.
     last_error = models.TextField(_("last error"), blank=True, default="", db_default="")
     payload = models.JSONField(_("payload"), default=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from argparse import ArgumentParser
 from typing import Any
@@ -104,7 +105,7 @@ class Command(BaseCommand):
         names = ", ".join(one.name for one in types) or "none: no app has a jobs.py with @job"
         processes = "1 process" if options.processes == 1 else f"{options.processes} processes"
         return (
-            f"django_jobqueue {__version__}, supervisor {os.getpid()}\n"
+            f"django_jobqueue {__version__}, supervisor {os.getpid()} on {socket.gethostname()}\n"
             f"  database     {options.alias}\n"
             f"  queues       {queues}\n"
             f"  concurrency  {processes} of {' and '.join(widths)}\n"
