@@ -82,11 +82,9 @@ def pruned(count: int, status: str) -> None:
     logger.info("Removed %s old jobs that were %s", count, status)
 
 
-def service_died(name: str) -> None:
-    """A thread of the worker ended by an error of the worker itself."""
-    logger.critical(
-        "The worker's %s stopped by an error; this worker process ends and is replaced", name, exc_info=True
-    )
+def service_died(name: str, error: BaseException | None = None) -> None:
+    """A thread of the worker ended by an error of its own: ``error``, or the one being handled."""
+    logger.critical("The worker's %s stopped by an error of its own", name, exc_info=error or True)
 
 
 def database_away(what: str, error: BaseException, times: int) -> None:

@@ -9,9 +9,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.db import connections
 
+from .. import logs
 from ..execution import Attempt, execute, execute_async
 from ..managers.outcomes import Outcome
 from .holdings import Holdings
@@ -47,7 +49,13 @@ class Pool:
     """So many handlers at once, and some jobs that wait for their turn, oldest claim first."""
 
     def __init__(
-        self, width: int, alias: str, holdings: Holdings, settle: Settle, on_room: Callable[[], None]
+        self,
+        width: int,
+        alias: str,
+        holdings: Holdings,
+        settle: Settle,
+        on_room: Callable[[], None],
+        on_death: Callable[[str], None],
     ) -> None:
         self.width = width
         self.stopping = threading.Event()
@@ -55,6 +63,7 @@ class Pool:
         self._holdings = holdings
         self._settle = settle
         self._on_room = on_room
+        self._on_death = on_death
         self._pace = Pace()
         self._running = 0
         self._moved = time.monotonic()  # when a job last came in or started
@@ -107,10 +116,8 @@ class Pool:
 class ThreadPool(Pool):
     """Plain handlers."""
 
-    def __init__(
-        self, width: int, alias: str, holdings: Holdings, settle: Settle, on_room: Callable[[], None]
-    ) -> None:
-        super().__init__(width, alias, holdings, settle, on_room)
+    def __init__(self, *shared: Any) -> None:
+        super().__init__(*shared)
         self._queue: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -164,6 +171,9 @@ class ThreadPool(Pool):
                     with self._lock:
                         self._running -= 1
                     self._on_room()
+        except BaseException:  # not the handler's: execute() never raises
+            logs.service_died("handler thread")
+            self._on_death("handler thread")
         finally:
             connections.close_all()
 
@@ -180,10 +190,8 @@ class ThreadPool(Pool):
 class AsyncPool(Pool):
     """Async handlers, each a task with an empty context."""
 
-    def __init__(
-        self, width: int, alias: str, holdings: Holdings, settle: Settle, on_room: Callable[[], None]
-    ) -> None:
-        super().__init__(width, alias, holdings, settle, on_room)
+    def __init__(self, *shared: Any) -> None:
+        super().__init__(*shared)
         self._queue: deque[Attempt] = deque()
         self._thread: threading.Thread | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -248,6 +256,9 @@ class AsyncPool(Pool):
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._running = len(self._tasks)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logs.service_died("async handlers", error)
+            self._on_death("async handlers")
         self._start_waiting()
         self._on_room()
         self._stop_if_empty()

@@ -110,7 +110,7 @@ class Worker:
 
     def _make_pools(self) -> dict[bool, Pool]:
         """By "is async"; each starts with its first job."""
-        shared = (self.options.alias, self.holdings, self._settler.put, self._on_room)
+        shared = (self.options.alias, self.holdings, self._settler.put, self._on_room, self._on_death)
         return {
             False: ThreadPool(self.options.threads, *shared),
             True: AsyncPool(self.options.async_concurrency, *shared),
