@@ -56,9 +56,11 @@ class Holdings:
     def remove(self, attempts: Iterable[Attempt]) -> None:
         """These are settled, released or lost."""
         for attempt in attempts:
-            if self._held.get(attempt.job.id) is attempt:
+            if self._held.get(attempt.job.id) is attempt:  # not: lost, and claimed again by this worker
                 del self._held[attempt.job.id]
+            if attempt.slot >= 0:
                 self.board.give(attempt.slot)
+                attempt.slot = -1
         if not self._held:
             with self._changed:
                 self._changed.notify_all()
