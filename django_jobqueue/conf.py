@@ -55,7 +55,8 @@ class JobQueueSettings:
 
 KEYS = tuple(one.name for one in fields(JobQueueSettings))
 
-_RANGES: dict[str, tuple[float, float, str]] = {
+#: Least, most and unit of every number among the settings.
+RANGES: dict[str, tuple[float, float, str]] = {
     "MAX_ATTEMPTS": (1, MAX_ATTEMPTS_LIMIT, "attempts"),
     "MAX_PAYLOAD_BYTES": (2, 256 * 1_048_576, "bytes"),
     "MAX_RESULT_BYTES": (4, 256 * 1_048_576, "bytes"),
@@ -63,7 +64,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "MAX_RELEASES": (0, 30_000, "releases"),
     "PROCESSES": (1, 256, "processes"),
     "THREADS": (1, 1_000, "threads"),
-    "ASYNC_CONCURRENCY": (1, 100_000, "coroutines"),
+    "ASYNC_CONCURRENCY": (1, 4_000, "coroutines"),
     "LEASE": (1, 86_400, "seconds"),
     "POLL_INTERVAL": (0.01, 3_600, "seconds"),
     "GRACE": (0, 86_400, "seconds"),
@@ -79,7 +80,7 @@ def problems(given: Any) -> list[str]:
         for key in given
         if key not in KEYS
     ]
-    for key, (least, most, unit) in _RANGES.items():
+    for key, (least, most, unit) in RANGES.items():
         found += range_problem(f'JOBQUEUE["{key}"]', given[key], least, most, unit) if key in given else []
     found += _queue_problems(given.get("QUEUES"))
     found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()))

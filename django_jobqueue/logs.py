@@ -21,16 +21,13 @@ def enqueued(jobs: Iterable[Any]) -> None:
 
 def attempt_failed(job: Any, status: str, text: str, again: Any) -> None:
     """An attempt failed; what becomes of the job."""
+    facts = (job.id, job.job_type, job.attempts, job.max_attempts)
     if status == "PENDING":
-        logger.warning(
-            "Job %s (%s) failed attempt %s of %s, again at %s: %s",
-            job.id, job.job_type, job.attempts, job.max_attempts, again, text,
-        )  # fmt: skip
+        logger.warning("Job %s (%s) failed attempt %s of %s, again at %s: %s", *facts, again, text)
+    elif status == "CANCELLED":
+        logger.info("Job %s (%s) ended attempt %s of %s and is cancelled as asked: %s", *facts, text)
     else:
-        logger.error(
-            "Job %s (%s) failed attempt %s of %s and is %s: %s",
-            job.id, job.job_type, job.attempts, job.max_attempts, status, text,
-        )  # fmt: skip
+        logger.error("Job %s (%s) failed attempt %s of %s and is dead: %s", *facts, text)
 
 
 def claim_lost(job: Any) -> None:

@@ -18,7 +18,7 @@ logger = logging.getLogger("django_jobqueue.signals")
 
 #: After the insert, inside the caller's transaction. ``job``
 job_enqueued = Signal()
-#: In the thread that is about to run the handler. ``job``
+#: Before the handler starts: in its thread, for an async one in a thread of that job. ``job``
 job_started = Signal()
 #: A job is DONE, DEAD or CANCELLED and that was written. ``job``, ``status``, ``error`` (text, may be "")
 job_finished = Signal()

@@ -72,8 +72,8 @@ class ClaimMoves(Moves):
         """Take up to ``limit`` due jobs for ``worker_id`` and return them in claim order.
 
         Order is priority (higher first), due time, age. The claim holds for ``lease`` seconds (1 … 86,400)
-        unless renewed. ``queues``: only these; None is all but the paused ones. A job whose worker was
-        lost before is given out alone, or not at all with ``suspects=False``. Of jobs with one lock key at
+        unless renewed. ``queues``: only these (None: all); paused ones never. A job whose worker was lost
+        before is given out alone, or not at all with ``suspects=False``. Of jobs with one lock key at
         most one is given out, and none while one runs. Raises ``InvalidOption``.
         """
         request = ClaimRequest(

@@ -36,8 +36,7 @@ class WorkerOptions:
     database: str | None = None  # alias; None: the queue's
 
     def __post_init__(self) -> None:
-        found = [problem for rule in _RANGES for problem in self._range_problems(*rule)]
-        if found:
+        if found := self._range_problems():
             raise InvalidOption(" ".join(found))
         self._check_queues("queues", self.queues)
         self._check_queues("exclude_queues", self.exclude_queues)
@@ -62,11 +61,14 @@ class WorkerOptions:
         width = {False: self.threads, True: self.async_concurrency}
         return sum(width[kind] for kind in registry.kinds())
 
-    def _range_problems(self, name: str, least: float, most: float, unit: str, optional: bool) -> list[str]:
-        value = getattr(self, name)
-        if optional and value is None:
-            return []
-        return conf.range_problem(name, value, least, most, unit)
+    def _range_problems(self) -> list[str]:
+        given = {name: getattr(self, name) for name in _RANGES}
+        return [
+            problem
+            for name, value in given.items()
+            if value is not None or name.upper() in conf.RANGES
+            for problem in conf.range_problem(name, value, *_RANGES[name])
+        ]
 
     def _check_queues(self, name: str, queues: Sequence[str] | None) -> None:
         if queues is None:
@@ -79,13 +81,13 @@ class WorkerOptions:
                 raise UnknownQueue(queue, declared)
 
 
-_RANGES: tuple[tuple[str, float, float, str, bool], ...] = (
-    ("processes", 1, 256, "processes", False),
-    ("threads", 1, 1_000, "threads", False),
-    ("async_concurrency", 1, 100_000, "coroutines", False),
-    ("lease", 1, 86_400, "seconds", False),
-    ("poll_interval", 0.01, 3_600, "seconds", False),
-    ("grace", 0, 86_400, "seconds", False),
-    ("max_jobs", 1, 1_000_000_000, "jobs", True),
-    ("max_memory", 16, 1_048_576, "MiB", True),
-)
+#: The settings that the options of the same name stand for have the same range.
+_RANGES = {
+    **{
+        name: conf.RANGES[name.upper()]
+        for name in WorkerOptions.__dataclass_fields__
+        if name.upper() in conf.RANGES
+    },
+    "max_jobs": (1, 1_000_000_000, "jobs"),
+    "max_memory": (16, 1_048_576, "MiB"),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import queue
 import threading
@@ -223,9 +224,10 @@ class AsyncPool(Pool):
 
     def stop(self, timeout: float | None) -> bool:
         self.stopping.set()
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             return True
-        self._loop.call_soon_threadsafe(self._stop_if_empty)
+        with contextlib.suppress(RuntimeError):  # the loop has just closed
+            self._loop.call_soon_threadsafe(self._stop_if_empty)
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
