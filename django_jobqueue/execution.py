@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
-from django.db import DatabaseError, close_old_connections, connections, reset_queries, transaction
+from django.db import DatabaseError, connections, transaction
 from django.utils import timezone, translation
 
 from . import conf, logs, registry, signals
@@ -24,6 +24,9 @@ from .models import Job
 from .payloads import clean_text, decode, encode_result
 from .registry import JobType
 from .retries import DEFAULT_RETRY, delay_after
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
 #: Characters of a progress note that are kept.
 NOTE_LIMIT = 1_000
@@ -141,14 +144,18 @@ def _as_a_request(
     alias: str,
 ) -> Outcome | None:
     """Connections as around a request: those too old or broken are closed, before and after."""
-    reset_queries()
-    close_old_connections()
+    for connection in connections.all(initialized_only=True):
+        connection.queries_log.clear()
+        connection.close_if_unusable_or_obsolete()
     try:
         signals.announce(signals.job_started, Job, attempt.job)
         return perform(attempt, job_type, alias)
     finally:
-        _end_open_transactions(attempt)
-        close_old_connections()
+        for connection in connections.all(initialized_only=True):
+            if has_open_transaction(connection):
+                _end_transaction(connection, attempt)
+            else:
+                connection.close_if_unusable_or_obsolete()
 
 
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
@@ -212,11 +219,9 @@ def _surroundings(attempt: Attempt) -> Iterator[None]:
         yield
 
 
-def _end_open_transactions(attempt: Attempt) -> None:
+def _end_transaction(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:
     """No transaction of a handler survives its job: closing the connection rolls it back."""
-    for connection in connections.all(initialized_only=True):
-        if has_open_transaction(connection):
-            logs.open_transaction_closed(connection.alias, attempt.job)
-            with contextlib.suppress(DatabaseError):
-                connection.close()
-            del connections[connection.alias]  # an atomic block that was entered and never left spoils it
+    logs.open_transaction_closed(connection.alias, attempt.job)
+    with contextlib.suppress(DatabaseError):
+        connection.close()
+    del connections[connection.alias]  # an atomic block that was entered and never left spoils it

@@ -29,8 +29,8 @@ _AFTER = "id, fence, status, run_after, last_error"
 class Settling(Dialect):
     """complete, fail, snooze, release: batches in; out come the rows of those that were still held.
 
-    Each answers with (id, fence, status, run_after, last_error) of the jobs written. A job that is missing
-    from the answer was lost: somebody else has it, or a person ended it.
+    Each but ``complete`` answers with (id, fence, status, run_after, last_error) of the jobs written. A job
+    that is missing from the answer was lost: somebody else has it, or a person ended it.
     """
 
     def _started(self) -> str:
@@ -38,14 +38,14 @@ class Settling(Dialect):
         return f"COALESCE({self.shifted('job.claimed_at', 'given.started')}, job.run_started_at)"
 
     def complete(self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row]) -> list[Row]:
-        """RUNNING → DONE. Rows: (id, fence, seconds from claim to start, result as JSON)."""
+        """RUNNING → DONE. Rows: (id, fence, seconds from claim to start, result as JSON). Answers (id,)."""
         sql = self.update_given(
             COMPLETE,
             guard=HELD,
             assign=f"""
                 status = 3, result = given.result, finished_at = {self.now}, lease_until = NULL,
                 run_started_at = {self._started()}, updated_at = {self.now}""",
-            returning=_AFTER,
+            returning="id",
         )
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(COMPLETE, rows)})
 

@@ -142,7 +142,8 @@ class FinishMoves(Moves):
 
 def _complete(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
     rows = [(one.job.id, one.job.fence, one.started, one.result) for one in batch]
-    return moves._database.complete(moves._connection, worker_id, rows)
+    written = moves._database.complete(moves._connection, worker_id, rows)
+    return [(one, None, JobStatus.DONE, None, "") for (one,) in written]
 
 
 def _fail(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
