@@ -109,8 +109,8 @@ def job(
     ``queue`` ("default"), ``priority`` (-100 … 100, higher first; 0), ``max_attempts`` (starts; None is
     JOBQUEUE["MAX_ATTEMPTS"]): for jobs that do not say otherwise. ``retry``: a ``Retry`` or a function
     ``(exception, job) -> seconds | None``. ``never_retry``: exceptions that make a job dead at once.
-    ``dedupe_key``, ``lock_key``: text, or a function that gets the arguments in the payload (by name, no
-    defaults of the handler filled in) and returns text or None.
+    ``dedupe_key``, ``lock_key``: text, or a function that gets the handler's arguments by name, defaults
+    filled in, and returns text or None.
     ``atomic``: the handler runs in a transaction of the queue's database, and its writes and its
     completion are committed together or not at all; plain functions only. ``takes_context``: the first
     argument is named ``context`` and gets a ``JobContext``.

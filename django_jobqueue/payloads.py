@@ -12,6 +12,9 @@ from .exceptions import InvalidPayload, InvalidResult
 #: Levels of nesting. SQLite's JSON functions stop at 1,000; anything this deep is a mistake.
 MAX_DEPTH = 200
 
+#: Whole numbers up to here need no further look.
+INT_PLAIN = 2**63
+
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -42,10 +45,7 @@ def decode(text: str) -> Any:
 
 def _encoded(value: Any, path: str, max_bytes: int, error: type[InvalidPayload]) -> str:
     _check(value, path, 0, error)
-    try:
-        text = _encode(value)
-    except ValueError as problem:  # an int beyond Python's limit for turning numbers into text
-        raise error(path, str(problem)) from problem
+    text = _encode(value)
     size = len(text) if text.isascii() else len(text.encode())
     if size > max_bytes:
         raise error(
@@ -58,7 +58,7 @@ def _encoded(value: Any, path: str, max_bytes: int, error: type[InvalidPayload])
 
 def _check(value: Any, path: str, depth: int, error: type[InvalidPayload]) -> None:
     kind = type(value)
-    if value is None or kind is bool or kind is int:
+    if value is None or kind is bool or (kind is int and -INT_PLAIN < value < INT_PLAIN):
         return
     if isinstance(value, Enum):
         raise error(path, f"{value!r} would come back as a plain value. Pass its .value.")
@@ -71,7 +71,9 @@ def _check(value: Any, path: str, depth: int, error: type[InvalidPayload]) -> No
         if depth >= MAX_DEPTH:
             raise error(path, f"nested deeper than {MAX_DEPTH} levels.")
         _check_inside(value, path, depth + 1, error)
-    elif not isinstance(value, int):
+    elif isinstance(value, int):
+        _check_int(value, path, error)
+    else:
         raise error(
             path,
             f"{kind.__module__}.{kind.__qualname__} is not JSON. Pass text or numbers (for example "
@@ -91,6 +93,13 @@ def _check_inside(
             raise error(path, f"the key {key!r} is not text; JSON would change it. Use str(key).")
         _check_text(key, f"{path} key {clean_text(key)!r}", error)
         _check(item, f"{path}.{key}", depth, error)
+
+
+def _check_int(value: int, path: str, error: type[InvalidPayload]) -> None:
+    try:
+        str(int(value))
+    except ValueError as problem:  # beyond Python's limit for turning numbers into text
+        raise error(path, f"{problem}. Pass it as text in another base.") from None
 
 
 def _check_text(text: str, path: str, error: type[InvalidPayload]) -> None:

@@ -47,17 +47,25 @@ class JobType:
             raise InvalidPayload(
                 "payload", f"does not fit the handler of {self.name!r}{self.signature}: {problem}."
             ) from None
-        payload: dict[str, Any] = {}
-        for name, value in bound.arguments.items():
-            if self.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-                payload.update(value)
-            else:
-                payload[name] = value
-        return payload
+        return self._by_name(bound)
 
     def key_for(self, key: Key, payload: Mapping[str, Any]) -> str | None:
-        """A dedupe or lock key: as written, or worked out from the payload by the type's function."""
-        return key(**payload) if callable(key) else key
+        """A dedupe or lock key: as written, or worked out by the type's function from the arguments."""
+        if not callable(key):
+            return key
+        bound = self.signature.bind(**payload)
+        bound.apply_defaults()
+        return key(**self._by_name(bound))
+
+    def _by_name(self, bound: inspect.BoundArguments) -> dict[str, Any]:
+        """The arguments as one dict, what the function gathers in **kwargs too."""
+        arguments: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if self.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                arguments.update(value)
+            else:
+                arguments[name] = value
+        return arguments
 
     def _payload_signature(self) -> inspect.Signature:
         """The function's signature without the context: what a payload may contain."""

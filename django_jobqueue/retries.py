@@ -49,10 +49,12 @@ class Retry:
         """The same without jitter."""
         if self.base == 0 or self.cap == 0:
             return 0.0
-        # Compared as logarithms first: factor ** attempts overflows long before attempts run out.
-        if math.log(self.base) + max(attempts, 0) * math.log(self.factor) >= math.log(self.cap):
-            return float(self.cap)
-        return float(min(self.base * self.factor ** max(attempts, 0), self.cap))
+        try:
+            return float(min(self.base * float(self.factor) ** max(attempts, 0), self.cap))
+        except OverflowError:
+            # Long before attempts run out. As logarithms it is small again, and nearly always over the cap.
+            exponent = math.log(self.base) + max(attempts, 0) * math.log(self.factor)
+            return float(self.cap) if exponent >= math.log(self.cap) else math.exp(exponent)
 
 
 #: A type's own rule: ``(exception, job) -> seconds``, or None for "never again".

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 Instant = datetime.datetime
 UTC = datetime.UTC
 
-_TEXT = "%Y-%m-%d %H:%M:%S.%f"
+
+def _text(value: Instant) -> str:
+    # Not strftime: it writes the year 987 with three digits.
+    return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def as_utc(value: Instant) -> Instant:
@@ -34,12 +37,12 @@ def as_utc(value: Instant) -> Instant:
 
 def as_text(value: Instant) -> str:
     """How SQLite stores an instant: text that sorts as time does."""
-    return as_utc(value).strftime(_TEXT)
+    return _text(as_utc(value))
 
 
 def process_now_text() -> str:
     """SQLite's clock is the clock of the process that runs it."""
-    return datetime.datetime.now(UTC).strftime(_TEXT)
+    return _text(datetime.datetime.now(UTC))
 
 
 def from_database(value: Any) -> Instant | None:
@@ -72,7 +75,10 @@ def moment(name: str, value: Instant | datetime.timedelta | None) -> tuple[Insta
             f"{name}={value!r} has no time zone. Under USE_TZ pass an aware datetime (timezone.now() + …) "
             "or a timedelta."
         )
-    return as_utc(value), 0.0
+    try:
+        return as_utc(value), 0.0
+    except OverflowError:
+        raise InvalidOption(f"{name}={value!r} is outside of the years 1 to 9999 in UTC.") from None
 
 
 class DatabaseNow(Expression):
@@ -106,4 +112,4 @@ class DatabaseAgo(DatabaseNow):
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
     ) -> tuple[str, tuple[Any, ...]]:
         """Worked out here: it is the same clock."""
-        return "%s", ((datetime.datetime.now(UTC) - self.age).strftime(_TEXT),)
+        return "%s", (_text(datetime.datetime.now(UTC) - self.age),)

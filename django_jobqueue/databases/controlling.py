@@ -17,7 +17,8 @@ KEY_TAKEN = f"""EXISTS (
     SELECT 1 FROM {JOB_TABLE} AS other
     WHERE other.dedupe_key = job.dedupe_key AND other.status IN (1, 2) AND other.dedupe_key IS NOT NULL)"""
 
-_FACTS = "id, status, job_type, queue, priority, attempts, max_attempts"
+#: What each answers with: the columns that receivers are promised, in the order of the model's fields.
+FACTS = "id, job_type, queue, status, priority, attempts, max_attempts"
 
 
 class Controlling(Dialect):
@@ -34,7 +35,7 @@ class Controlling(Dialect):
                 last_error = CASE WHEN job.status = 1 THEN %(reason)s ELSE job.last_error END,
                 cancel_requested_at = {self.now},
                 updated_at = {self.now}""",
-            returning=_FACTS,
+            returning=FACTS,
         )
         return self.run(connection, sql, {"ids": self.ids(ids), "reason": reason})
 
@@ -48,7 +49,7 @@ class Controlling(Dialect):
                 status = 1, attempts = 0, crashes = 0, snoozes = 0, releases = 0, unknown_since = NULL,
                 run_after = {self.now}, expires_at = NULL, finished_at = NULL, cancel_requested_at = NULL,
                 progress = NULL, progress_note = '', updated_at = {self.now}""",
-            returning=_FACTS,
+            returning=FACTS,
         )
         return self.run(connection, sql, {"ids": self.ids(ids), "payload": payload})
 
@@ -64,7 +65,7 @@ class Controlling(Dialect):
         sql = self.update_where(
             f"{self.among('job.id', 'ids', 'id')} AND job.status = 1",
             assign=", ".join(assign),
-            returning=_FACTS,
+            returning=FACTS,
         )
         return self.run(connection, sql, {"ids": self.ids(ids), **changes})
 
@@ -73,7 +74,7 @@ class Controlling(Dialect):
         sql = self.update_where(
             f"job.status = 1 AND job.expires_at IS NOT NULL AND job.expires_at <= {self.now}",
             assign=f"status = 5, finished_at = {self.now}, last_error = %(reason)s, updated_at = {self.now}",
-            returning=_FACTS,
+            returning=FACTS,
             limit=True,
             skip_locked=True,
         )

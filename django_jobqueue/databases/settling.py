@@ -58,7 +58,7 @@ class Settling(Dialect):
         started = self._started()
         assign = f"""
             {ended(self, again, run_after=self.shifted(self.now, "given.delay"))},
-            run_started_at = {started},
+            run_started_at = {started}, unknown_since = NULL,
             {with_error(self, "given.error", "given.fingerprint", "given.error_text", started=started)}"""
         sql = self.update_given(FAIL, guard=HELD, assign=assign, returning=_AFTER)
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(FAIL, rows)})
@@ -79,7 +79,7 @@ class Settling(Dialect):
             {ended(self, again, run_after=self.shifted(self.now, "given.delay"))},
             attempts = CASE WHEN {again} THEN job.attempts - 1 ELSE job.attempts END,
             snoozes = CASE WHEN {again} THEN job.snoozes + 1 ELSE job.snoozes END,
-            run_started_at = {self._started()},
+            run_started_at = {self._started()}, unknown_since = NULL,
             {self._recorded_unless(again, self._started())}"""
         sql = self.update_given(SNOOZE, guard=HELD, assign=assign, returning=_AFTER)
         return self.run(connection, sql, {"worker_id": worker_id, **too_many, **self.batch(SNOOZE, rows)})

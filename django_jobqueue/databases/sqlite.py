@@ -46,8 +46,10 @@ class SQLite(Database):
         return f"COALESCE(%({name})s, {self.shifted(self.now, f'%({delay})s')})"
 
     def shifted(self, time: str, seconds: str) -> str:
-        # strftime knows milliseconds; the zeros keep one width, since instants are compared as text.
-        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', {time}, ({seconds}) || ' seconds')"
+        # strftime knows milliseconds, and rounds: by nothing it must not move at all. The zeros keep one
+        # width, since instants are compared as text.
+        moved = f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', {time}, ({seconds}) || ' seconds')"
+        return f"CASE ({seconds}) WHEN 0 THEN {time} ELSE {moved} END"
 
     def time_text(self, time: str) -> str:
         return f"replace({time}, ' ', 'T') || 'Z'"

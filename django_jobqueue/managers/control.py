@@ -17,18 +17,22 @@ from django.utils.translation import gettext_lazy as _
 from .. import conf, signals
 from ..databases.base import Row
 from ..databases.clock import moment
+from ..databases.controlling import FACTS
 from ..databases.waking import wake_workers
 from ..exceptions import InvalidOption
-from ..payloads import encode_payload
+from ..payloads import clean_text, encode_payload
 from ..registry import check_whole
-from ..states import PRIORITY_MAX, PRIORITY_MIN, JobStatus
+from ..states import MOVES, PRIORITY_MAX, PRIORITY_MIN, JobStatus
 from .base import SelectionMoves
+from .failures import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 #: Jobs in one statement.
 CHUNK = 500
+
+RETRYABLE = MOVES["retry"][0]
 
 
 @dataclass(slots=True)
@@ -53,12 +57,16 @@ class ControlMoves(SelectionMoves):
     def cancel(self, reason: str = "cancelled by a person") -> Report:
         """PENDING → CANCELLED; a RUNNING job is asked to stop, which its handler sees within 2 s."""
 
+        reason = clean_text(reason, MESSAGE_LIMIT)
+
         def move(ids: Sequence[UUID]) -> list[Row]:
             return self._database.cancel(self._connection, ids, reason)
 
         def tell(job: Any) -> None:
             if job.status == JobStatus.CANCELLED:
-                signals.announce(signals.job_finished, self.model, job, status=job.status, error=reason)
+                signals.announce(
+                    signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason
+                )
 
         return self._move(move, tell, {JobStatus.RUNNING: _("was asked to stop before")})
 
@@ -163,13 +171,14 @@ class ControlMoves(SelectionMoves):
 
     def _brief(self, row: Row) -> Any:
         """A job with just the columns that receivers are promised."""
-        names = ("id", "status", "job_type", "queue", "priority", "attempts", "max_attempts")
-        values = (self._database.to_id(row[0]), JobStatus(row[1]), *row[2:])
+        names = FACTS.split(", ")  # in the order of the fields, as from_db wants them
+        values = (self._database.to_id(row[0]), *row[1:])
         return self.model.from_db(self.db, names, values)
 
     def _retry(self, ids: Sequence[UUID], payload: str | None) -> list[Row]:
         """Retry a chunk: those without a dedupe key at once, the others one of a key at a time."""
-        keys = dict(self.model.objects.using(self.db).filter(pk__in=ids).values_list("pk", "dedupe_key"))
+        ended = self.model.objects.using(self.db).filter(pk__in=ids, status__in=RETRYABLE)
+        keys = dict(ended.values_list("pk", "dedupe_key"))
         first_of_key = {key: one for one, key in reversed(keys.items()) if key is not None}
         chosen = [one for one, key in keys.items() if key is None or first_of_key[key] == one]
         try:

@@ -109,12 +109,13 @@ class FinishMoves(Moves):
         return bool(self.settle(job.worker_id, [outcome]).written)
 
     def _written_before(self, worker_id: str, missing: Iterable[Outcome]) -> dict[UUID, Row]:
-        fences = {one.job.id: one.job.fence for one in missing}
+        outcomes = {one.job.id: one for one in missing}
         found = {}
-        for row in self._database.standing(self._connection, list(fences)):
-            job_id, worker, fence, status, *rest = self._database.to_id(row[0]), *row[1:]
-            if (worker, fence) == (worker_id, fences[job_id]) and status != JobStatus.RUNNING:
-                found[job_id] = (job_id, fence, status, *rest)
+        for row in self._database.standing(self._connection, list(outcomes)):
+            job_id, worker, fence, status, _, text = self._database.to_id(row[0]), *row[1:]
+            outcome = outcomes[job_id]
+            if (worker, fence) == (worker_id, outcome.job.fence) and outcome.shows(status, text):
+                found[job_id] = (job_id, fence, *row[3:])
         return found
 
     def _tell(self, batch: Sequence[Outcome], written: dict[UUID, Row], settlement: Settlement) -> None:

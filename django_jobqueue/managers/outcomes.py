@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from ..states import JobStatus
 from .failures import Failure
 
 
@@ -35,12 +36,20 @@ class Outcome:
     started: float | None = None
     unsure: bool = field(default=False, kw_only=True)
 
+    def shows(self, status: int, last_error: str) -> bool:
+        """Whether a row that nobody has claimed since shows that this was written."""
+        return status == JobStatus.PENDING
+
 
 @dataclass(slots=True)
 class Done(Outcome):
     """It returned; ``result`` is JSON text or None."""
 
     result: str | None = None
+
+    def shows(self, status: int, last_error: str) -> bool:
+        """Nothing else makes a job DONE."""
+        return status == JobStatus.DONE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +58,10 @@ class Failed(Outcome):
 
     failure: Failure
     delay: float | None
+
+    def shows(self, status: int, last_error: str) -> bool:
+        """Its own error; or DONE, when it is the failure of a COMMIT that went through after all."""
+        return status == JobStatus.DONE or (status != JobStatus.RUNNING and last_error == self.failure.text)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -84,7 +84,7 @@ class RescueMoves(Moves):
         reason = f"{JobExpired.__qualname__}: not started by its expires_at"
         rows = self._database.expire(self._connection, size, reason)
         for row in rows:
-            job = self._partial(row[:1] + row[2:])
+            job = self._partial((*row[:3], *row[4:]))
             signals.announce(signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason)
         return len(rows)
 

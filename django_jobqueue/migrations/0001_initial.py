@@ -190,7 +190,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         models.F("status"),
                         models.F("finished_at"),
-                        condition=models.Q(("status__in", [3, 4, 5])),
+                        condition=models.Q(("finished_at__isnull", False)),
                         name="jobqueue_job_finished",
                     ),
                     models.Index(
