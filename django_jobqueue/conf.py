@@ -97,7 +97,10 @@ def range_problem(name: str, value: Any, least: float, most: float, unit: str) -
     kind = int if whole else int | float
     if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
         number = "a whole number" if whole else "a number"
-        return [f"{name}={value!r} must be {number} of {unit} from {least:g} to {most:g}."]
+        bounds = " to ".join(
+            f"{bound:.0f}" if bound == int(bound) else f"{bound:g}" for bound in (least, most)
+        )
+        return [f"{name}={value!r} must be {number} of {unit} from {bounds}."]
     return []
 
 

@@ -14,7 +14,7 @@ from django.db import DatabaseError, connections, transaction
 from django.utils import timezone, translation
 
 from . import conf, logs, registry, signals
-from .databases import has_open_transaction
+from .databases import is_spoiled
 from .exceptions import ClaimLost, DeadJob, RetryJob, SnoozeJob
 from .handlers import JobContext
 from .managers.claim import ClaimedJob
@@ -132,7 +132,7 @@ def _delay(exception: BaseException, attempt: Attempt, job_type: JobType) -> flo
         return exception.delay
     try:
         return delay_after(job_type.retry, exception, attempt.job)
-    except Exception:
+    except BaseException:  # a rule that calls sys.exit() is just as broken
         logs.retry_rule_failed(attempt.job)
         return delay_after(DEFAULT_RETRY, exception, attempt.job)
 
@@ -152,8 +152,8 @@ def _as_a_request(
         return perform(attempt, job_type, alias)
     finally:
         for connection in connections.all(initialized_only=True):
-            if has_open_transaction(connection):
-                _end_transaction(connection, attempt)
+            if is_spoiled(connection):
+                _replace(connection, attempt)
             else:
                 connection.close_if_unusable_or_obsolete()
 
@@ -219,9 +219,9 @@ def _surroundings(attempt: Attempt) -> Iterator[None]:
         yield
 
 
-def _end_transaction(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:
+def _replace(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:
     """No transaction of a handler survives its job: closing the connection rolls it back."""
-    logs.open_transaction_closed(connection.alias, attempt.job)
+    logs.connection_replaced(connection.alias, attempt.job)
     with contextlib.suppress(DatabaseError):
         connection.close()
-    del connections[connection.alias]  # an atomic block that was entered and never left spoils it
+    del connections[connection.alias]  # an atomic block that was entered and never left spoils it for good

@@ -66,10 +66,10 @@ def retry_rule_failed(job: Any) -> None:
     )
 
 
-def open_transaction_closed(alias: str, job: Any) -> None:
-    """A handler left a transaction open."""
+def connection_replaced(alias: str, job: Any) -> None:
+    """A handler left a transaction open, or a closed connection."""
     logger.warning(
-        "Job %s (%s) left a transaction open on the database %r: rolled back by closing the connection",
+        "Job %s (%s) left a transaction open on the database %r, or its connection closed: replaced",
         job.id, job.job_type, alias,
     )  # fmt: skip
 

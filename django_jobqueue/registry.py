@@ -69,7 +69,12 @@ class JobType:
 
     def _payload_signature(self) -> inspect.Signature:
         """The function's signature without the context: what a payload may contain."""
-        signature = inspect.signature(self.function)
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError) as problem:
+            raise InvalidOption(
+                f"@job({self.name!r}): {problem}. Wrap it in a function of its own."
+            ) from None
         parameters = list(signature.parameters.values())
         if self.takes_context:
             if not parameters or parameters[0].name != "context":

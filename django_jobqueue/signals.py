@@ -7,6 +7,7 @@ Every signal is sent with ``sender=Job`` and ``job``, which has at least ``id``,
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -56,6 +57,11 @@ def announce(signal: Signal, sender: Any, job: Any, **facts: Any) -> None:
 
 
 def _send(signal: Signal, sender: Any, job: Any, facts: dict[str, Any]) -> None:
-    for receiver, response in signal.send_robust(sender, job=job, **facts):
-        if isinstance(response, Exception):
-            logger.error("A signal receiver %r failed for job %s", receiver, job.id, exc_info=response)
+    try:
+        for receiver, response in signal.send_robust(sender, job=job, **facts):
+            if isinstance(response, Exception):
+                logger.error("A signal receiver %r failed for job %s", receiver, job.id, exc_info=response)
+    except BaseException:  # send_robust lets SystemExit and its like through
+        if threading.current_thread() is threading.main_thread():
+            raise  # there it may be a real Ctrl-C
+        logger.exception("A signal receiver failed for job %s: it tried to end its thread", job.id)

@@ -19,7 +19,7 @@ _BY_VENDOR: dict[str, type[Database]] = {"postgresql": PostgreSQL, "sqlite": SQL
 
 SUPPORTED = "PostgreSQL 14 or newer with psycopg 3, and SQLite 3.35 or newer"
 
-__all__ = ["SUPPORTED", "Database", "database_for", "has_open_transaction", "is_supported"]
+__all__ = ["SUPPORTED", "Database", "database_for", "is_spoiled", "is_supported"]
 
 
 def is_supported(connection: BaseDatabaseWrapper) -> bool:
@@ -38,14 +38,14 @@ def database_for(alias: str) -> Database:
     return _instance(connection.vendor)
 
 
-def has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
-    """Whether something was begun on this connection and not ended."""
+def is_spoiled(connection: BaseDatabaseWrapper) -> bool:
+    """Whether somebody left a transaction open on this connection, or closed it behind Django's back."""
     if connection.connection is None:
         return False
     begun = connection.in_atomic_block or (
         connection.settings_dict["AUTOCOMMIT"] and not connection.autocommit
     )
-    return begun or (is_supported(connection) and _instance(connection.vendor).in_transaction(connection))
+    return begun or (is_supported(connection) and not _instance(connection.vendor).is_idle(connection))
 
 
 @cache

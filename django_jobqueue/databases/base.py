@@ -48,8 +48,8 @@ class Dialect(ABC):
         return params
 
     @abstractmethod
-    def in_transaction(self, connection: Connection) -> bool:
-        """Whether the driver says that a transaction is open on this connection."""
+    def is_idle(self, connection: Connection) -> bool:
+        """Whether the driver says that this connection is open and in no transaction."""
 
     @abstractmethod
     def to_id(self, value: Any) -> UUID:

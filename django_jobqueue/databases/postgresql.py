@@ -24,9 +24,6 @@ _ARRAYS = {
     "time": "timestamptz[]",
 }
 
-#: First key of the advisory locks that keep two claims from taking one lock key at the same instant.
-LOCK_SPACE = 0x6A71
-
 
 class PostgreSQL(Database):
     """Row locks, arrays as batches, advisory locks, NOTIFY."""
@@ -35,9 +32,9 @@ class PostgreSQL(Database):
     now = "statement_timestamp()"
     notifies = True
 
-    def in_transaction(self, connection: BaseDatabaseWrapper) -> bool:
-        # 0 is IDLE; a closed connection is "unknown" and has none.
-        return connection.connection.info.transaction_status in (1, 2, 3)
+    def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
+        # 0 is IDLE; the others are a statement or transaction under way, or a connection that is closed.
+        return bool(connection.connection.info.transaction_status == 0)
 
     def to_id(self, value: Any) -> UUID:
         job_id: UUID = value
@@ -175,8 +172,8 @@ class PostgreSQL(Database):
             {self.placed("taken")},
             chosen AS MATERIALIZED (
                 SELECT p.id AS chosen_id, p.place FROM placed AS p
-                WHERE {self.takable} AND (
-                    p.lock_key IS NULL OR pg_try_advisory_xact_lock({LOCK_SPACE}, hashtext(p.lock_key)))
+                WHERE {self.takable}
+                  AND (p.lock_key IS NULL OR django_jobqueue_lock_is_free(p.lock_key))
             )
             UPDATE {JOB_TABLE} AS job SET {self.claimed()}
             FROM chosen WHERE job.id = chosen.chosen_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -30,8 +31,11 @@ class SQLite(Database):
     def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"now": process_now_text(), **params}
 
-    def in_transaction(self, connection: BaseDatabaseWrapper) -> bool:
-        return bool(connection.connection.in_transaction)
+    def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
+        try:
+            return connection.connection.total_changes >= 0 and not connection.connection.in_transaction
+        except sqlite3.ProgrammingError:  # closed
+            return False
 
     def to_id(self, value: Any) -> UUID:
         return UUID(value)

@@ -12,12 +12,14 @@ from typing import Any
 from uuid import UUID
 
 _RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often leases had lapsed before it
+_FAREWELL = struct.Struct("=i")  # one more than the exit code with which the process leaves; 0: not yet
 _SLOT = struct.Struct("=16sd")  # a job's id; when it started, 0: free
 
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
 SLOTS = 4_096
 
-SIZE = _RENEWAL.size + SLOTS * _SLOT.size
+_HEAD = _RENEWAL.size + _FAREWELL.size
+SIZE = _HEAD + SLOTS * _SLOT.size
 
 
 class Board:
@@ -40,12 +42,16 @@ class Board:
 
     def start(self, slot: int, job_id: UUID, started: float) -> None:
         """Its handler starts."""
-        _SLOT.pack_into(self._memory, _RENEWAL.size + slot * _SLOT.size, job_id.bytes, started)
+        _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, job_id.bytes, started)
 
     def give(self, slot: int) -> None:
         """Its outcome is written, or it was given back."""
-        _SLOT.pack_into(self._memory, _RENEWAL.size + slot * _SLOT.size, b"", 0.0)
+        _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, b"", 0.0)
         self._free.append(slot)
+
+    def farewell(self, code: int) -> None:
+        """The process leaves with this exit code: nothing is left to do, and no handler called os._exit()."""
+        _FAREWELL.pack_into(self._memory, _RENEWAL.size, code + 1)
 
     # … and the one that renews reads it, and writes when it did.
 
@@ -53,10 +59,15 @@ class Board:
         """(id, seconds since) of every job that has started and is not settled."""
         now = time.monotonic()
         found = []
-        for raw, started in _SLOT.iter_unpack(self._memory[_RENEWAL.size :]):
+        for raw, started in _SLOT.iter_unpack(self._memory[_HEAD:]):
             if started:
                 found.append((UUID(bytes=raw), max(now - started, 0.0)))
         return found
+
+    def left_with(self, code: int | None) -> bool:
+        """Whether the process said that it would leave with this exit code."""
+        (said,) = _FAREWELL.unpack_from(self._memory, _RENEWAL.size)
+        return code is not None and said == code + 1
 
     def renewed(self, sent: float, answered: float, lease: float) -> None:
         """All leases were renewed by a statement sent and answered at these times."""

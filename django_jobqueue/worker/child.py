@@ -39,6 +39,7 @@ def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log
     worker.start()
     code = _work(worker, signals)
     worker.stop(timeout=None if code is Exit.UNFIT else _for_ever)
+    worker.board.farewell(code)
     logging.shutdown()
     sys.stdout.flush()
     # Not sys.exit: a handler's own thread must not keep alive a process that has nothing left to do.

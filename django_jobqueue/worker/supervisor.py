@@ -148,9 +148,10 @@ class Supervisor:
     def _ended(self, one: Child) -> None:
         """A process is gone: what of its jobs, and when may the next one start."""
         code = one.process.exitcode
-        planned = one.asked or code in (Exit.DONE, Exit.DRAINED, Exit.RECYCLED)
+        said = one.board.left_with(code)  # else a handler has called os._exit() with a code of ours
+        planned = one.asked or (said and code in (Exit.DONE, Exit.DRAINED, Exit.RECYCLED))
         logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
-        self._drained += code == Exit.DRAINED
+        self._drained += said and code == Exit.DRAINED
         if one.facts is not None:
             self._maintenance.departed(Departed(one.facts.id, one.board.started(), lost=not planned))
         one.pipe.close()

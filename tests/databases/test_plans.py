@@ -1,0 +1,215 @@
+"""Each statement goes by its index, among many finished jobs that nobody should have to read."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from django_jobqueue.conf import JobQueueSettings
+from django_jobqueue.managers.failures import describe
+from django_jobqueue.managers.outcomes import Done, Failed, Outcome, Released, Snoozed
+from django_jobqueue.models import Job, JobStatus
+from tests.moves.factories import TYPE, ago, claim, dead, enqueue, ids, statements
+
+pytestmark = pytest.mark.django_db
+
+FINISHED, PENDING, RUNNING = 20_000, 2_000, 500
+COLUMNS = """INSERT INTO django_jobqueue_job (
+    id, job_type, queue, priority, status, payload, context, attempts, max_attempts, fence, worker_id,
+    claimed_at, finished_at, run_after, created_at, updated_at)"""
+VALUES = "'tests:any', 'q' || n % 4, n % 3, 3 + n % 3, '{}', '{}', 1, 3, 1, 'old', now, now, now, now, now"
+FINISHED_ROWS = {
+    "postgresql": f"""{COLUMNS} SELECT gen_random_uuid(), {VALUES}
+        FROM generate_series(1, {FINISHED}) AS n, now()""",
+    "sqlite": f"""WITH RECURSIVE numbers(n) AS (
+            SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {FINISHED})
+        {COLUMNS} SELECT lower(hex(randomblob(16))), {VALUES}
+        FROM numbers, (SELECT strftime('%Y-%m-%d %H:%M:%f000', 'now') AS now)""",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def big_table(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Committed once for all tests of this module; each of them undoes what it changes."""
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("django_jobqueue.conf._current", JobQueueSettings(EXTERNAL_TYPES=["tests:*"]))
+        _fill()
+        _analyze()
+        yield
+        Job.objects.all().delete()
+        _analyze()
+
+
+def _fill() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(FINISHED_ROWS[connection.vendor])
+    spread = [{"job_type": TYPE, "queue": f"q{n % 4}", "priority": n % 3} for n in range(PENDING)]
+    Job.objects.enqueue_many(spread[:RUNNING])
+    claim(RUNNING // 2, worker_id="worker-1")
+    claim(RUNNING // 2, worker_id="worker-2")
+    Job.objects.enqueue_many(spread)
+
+
+def _analyze() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def plan(sql: str) -> set[str]:
+    """The indexes that a statement uses on the job table, and "everything" if it reads the whole table."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            return {used for *_, detail in cursor.fetchall() for used in _of_sqlite(detail)}
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}")
+        [[answer]] = cursor.fetchall()
+    [tree] = json.loads(answer) if isinstance(answer, str) else answer
+    return set(_of_postgresql(tree["Plan"]))
+
+
+def _of_sqlite(detail: str) -> Iterator[str]:
+    table = detail.split()[1] if detail.startswith(("SCAN", "SEARCH")) else ""
+    if table not in {"job", "j", "r", "t", "other", "django_jobqueue_job"}:
+        return
+    if "sqlite_autoindex" in detail or "PRIMARY KEY" in detail:
+        yield "primary key"
+    elif "INDEX " in detail:
+        yield detail.partition("INDEX ")[2].split()[0].removeprefix("jobqueue_job_")
+    else:
+        yield "everything"
+
+
+def _of_postgresql(node: dict[str, Any]) -> Iterator[str]:
+    if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "django_jobqueue_job":
+        yield "everything"
+    if "Index Name" in node:
+        name = node["Index Name"].removeprefix("jobqueue_job_")
+        yield "primary key" if name == "django_jobqueue_job_pkey" else name
+    for child in node.get("Plans", ()):
+        yield from _of_postgresql(child)
+
+
+def used_by(act: Any) -> set[str]:
+    """What the one statement of a move uses."""
+    with statements() as made:
+        assert act()
+    [sql] = made
+    return plan(sql)
+
+
+@pytest.mark.parametrize("limit", [1, 10, 100, 500])
+def test_a_claim_goes_by_the_claim_index(limit: int) -> None:
+    used = used_by(lambda: claim(limit))
+    assert "claim" in used
+    assert used <= {"claim", "primary key", "lock"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"queues": ["q1", "q2"]},
+        {"exclude_queues": ["q1"]},
+        {"exclude_types": ["tests:nothing"]},
+        {"queues": ["q1"], "exclude_types": ["tests:nothing"], "suspects": False},
+    ],
+    ids=str,
+)
+def test_a_claim_that_chooses_goes_by_the_claim_index(options: dict[str, Any]) -> None:
+    used = used_by(lambda: claim(10, **options))
+    assert "claim" in used
+    assert used <= {"claim", "primary key", "lock"}
+
+
+def test_reaping_goes_by_the_index_of_running_jobs() -> None:
+    Job.objects.filter(worker_id="worker-1", status=JobStatus.RUNNING).update(lease_until=ago(1))
+    used = used_by(lambda: Job.objects.reap(size=50))
+    assert used in ({"worker"}, {"worker", "primary key"})
+
+
+def test_reaping_of_one_worker_goes_by_the_index_of_running_jobs() -> None:
+    used = used_by(lambda: Job.objects.reap(worker_id="worker-1", size=50))
+    assert used in ({"worker"}, {"worker", "primary key"})
+
+
+def test_a_renewal_goes_by_the_index_of_running_jobs() -> None:
+    used = used_by(lambda: Job.objects.renew_lease(worker_ids=["worker-1", "worker-2"]).held)
+    assert used in ({"worker"}, {"worker", "primary key"})
+
+
+def test_what_a_worker_holds_is_found_by_the_index_of_running_jobs() -> None:
+    assert used_by(lambda: Job.objects.held_by("worker-1")) == {"worker"}
+
+
+def outcome(kind: str, job: Job) -> Outcome:
+    match kind:
+        case "complete":
+            return Done(job)
+        case "fail":
+            return Failed(job, failure=describe(ValueError("no")), delay=1)
+        case "snooze":
+            return Snoozed(job, delay=1)
+        case _:
+            return Released(job)
+
+
+@pytest.mark.parametrize("size", [1, 10, 50])
+@pytest.mark.parametrize("kind", ["complete", "fail", "snooze", "release"])
+def test_every_outcome_goes_by_the_primary_key(kind: str, size: int) -> None:
+    held = list(Job.objects.filter(worker_id="worker-1", status=JobStatus.RUNNING)[:size])
+    outcomes = [outcome(kind, job) for job in held]
+    used = used_by(lambda: Job.objects.settle("worker-1", outcomes).written)
+    assert used == {"primary key"}
+
+
+def test_progress_and_starts_go_by_the_primary_key() -> None:
+    held = list(Job.objects.filter(worker_id="worker-1", status=JobStatus.RUNNING)[:50])
+    for act in (
+        lambda: Job.objects.record_started("worker-1", [(job.id, 1.0) for job in held]) or True,
+        lambda: Job.objects.report_progress("worker-1", [(job.id, 1, 0.5, "") for job in held]) or True,
+    ):
+        assert used_by(act) == {"primary key"}
+
+
+def test_pruning_looks_by_the_finish_time_and_removes_by_the_primary_key() -> None:
+    with statements() as made:
+        assert Job.objects.prune(most=0) == 0
+    assert not made
+    done = Job.objects.filter(status=JobStatus.DONE)
+    done.filter(pk__in=ids(list(done[:300]))).update(finished_at=ago(30 * 86_400))
+    with statements() as made:
+        assert Job.objects.prune() == 300
+    looks = [sql for sql in made if sql.startswith("SELECT")]
+    removals = [sql for sql in made if "DELETE" in sql]
+    assert len(looks) >= 2
+    assert {frozenset(plan(sql)) for sql in looks} == {frozenset({"finished"})}
+    assert {frozenset(plan(sql)) for sql in removals} == {frozenset({"primary key"})}
+
+
+def test_expiry_goes_by_the_index_of_jobs_that_expire() -> None:
+    Job.objects.filter(pk__in=ids([enqueue() for _ in range(5)])).update(expires_at=ago(1))
+    used = used_by(Job.objects.expire)
+    assert used in ({"expiry"}, {"expiry", "primary key"})
+
+
+def test_a_holder_of_a_dedupe_key_is_found_by_the_dedupe_index() -> None:
+    enqueue(dedupe_key="k")
+    with statements() as made:
+        assert not enqueue(dedupe_key="k").created
+    insert, look_up = made
+    assert insert.split()[0] == "INSERT"
+    assert plan(look_up) == {"dedupe"}
+
+
+@pytest.mark.parametrize("move", ["cancel", "retry", "reschedule"])
+def test_what_people_do_to_chosen_jobs_goes_by_the_primary_key(move: str) -> None:
+    jobs = [dead(dedupe_key=f"k{n}") if move == "retry" else enqueue() for n in range(20)]
+    chosen = Job.objects.filter(pk__in=ids(jobs))
+    arguments = {"priority": 1} if move == "reschedule" else {}
+    with statements() as made:
+        assert getattr(chosen, move)(**arguments).done == 20
+    [update] = [sql for sql in made if "UPDATE" in sql]
+    # Where few have the status that the move wants, PostgreSQL may look for them by it.
+    assert plan(update) <= {"primary key", "dedupe", "finished", "claim"}
