@@ -1,5 +1,7 @@
 """PostgreSQL: the function by which a claim makes sure that a lock key is free."""
 
+from typing import Any
+
 from django.db import migrations
 
 # The advisory lock keeps two claims from taking one key at the same instant. The look that follows must
@@ -17,12 +19,12 @@ END $$
 DROP = "DROP FUNCTION django_jobqueue_lock_is_free(text)"
 
 
-def create(apps, schema_editor):
+def create(apps: Any, schema_editor: Any) -> None:
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(CREATE)
 
 
-def drop(apps, schema_editor):
+def drop(apps: Any, schema_editor: Any) -> None:
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(DROP)
 
