@@ -85,6 +85,8 @@ class JobControl(Exception):
 class RetryJob(JobControl):
     """Count this attempt as failed and try again, after ``delay`` (seconds or timedelta) if given."""
 
+    delay: float | None = None  # also where a subclass forgets to call __init__
+
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asked for another attempt")
         self.delay = None if delay is None else as_seconds(delay)
@@ -92,6 +94,8 @@ class RetryJob(JobControl):
 
 class SnoozeJob(JobControl):
     """Not now: run the job again after ``delay`` (seconds or timedelta). Not counted as an attempt."""
+
+    delay: float | None = None
 
     def __init__(self, delay: float | timedelta) -> None:
         super().__init__(f"the handler asked to be run again in {delay}")

@@ -111,24 +111,21 @@ async def execute_async(attempt: Attempt) -> Outcome:
 
 
 def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
-    """What becomes of a job whose handler raised ``exception``."""
-    if isinstance(exception, SnoozeJob):
-        return Snoozed(attempt.job, attempt.since_claim(), delay=exception.delay)
+    """What becomes of a job whose handler raised ``exception``. Never raises, whatever that is."""
+    started = attempt.since_claim()
+    if isinstance(exception, SnoozeJob) and isinstance(exception.delay, float):
+        return Snoozed(attempt.job, started, delay=exception.delay)
     trace = exception.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
-    return Failed(
-        attempt.job,
-        attempt.since_claim(),
-        failure=describe(exception, trace or exception.__traceback__),
-        delay=_delay(exception, attempt, job_type),
-    )
+    failure = describe(exception, trace or exception.__traceback__)
+    return Failed(attempt.job, started, failure=failure, delay=_delay(exception, attempt, job_type))
 
 
 def _delay(exception: BaseException, attempt: Attempt, job_type: JobType) -> float | None:
     if isinstance(exception, (DeadJob, *job_type.never_retry)):
         return None
-    if isinstance(exception, RetryJob) and exception.delay is not None:
+    if isinstance(exception, RetryJob) and isinstance(exception.delay, float):
         return exception.delay
     try:
         return delay_after(job_type.retry, exception, attempt.job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
@@ -163,17 +164,24 @@ class JobContext:
 
     def progress(self, current: float, total: float = 1, note: str = "") -> None:
         """Report progress, ``current`` of ``total``; stored by the worker about once a second."""
-        share = current / total if total else 0.0
-        self._report(min(max(share, 0.0), 1.0) if share == share else None, note)  # noqa: PLR0124 - NaN
+        self._report(_share(current, total), note)
 
     def track(self, items: Iterable[R], total: int | None = None, note: str = "") -> Iterator[R]:
         """The items, reporting progress as they are used up. ``total`` defaults to their ``len()``."""
         if total is None:
             total = len(items) if isinstance(items, Sized) else None
         for done, item in enumerate(items):
-            self._report(None if not total else min(done / total, 1.0), note)
+            self._report(_share(done, total), note)
             yield item
         self._report(1.0, note)
+
+
+def _share(current: float, total: float | None) -> float | None:
+    """``current`` of ``total`` as 0 … 1; None if that is unknown. Any kind of number will do."""
+    if not total:
+        return None
+    share = float(current) / float(total)
+    return None if math.isnan(share) else min(max(share, 0.0), 1.0)
 
 
 def _jobs() -> Any:

@@ -103,6 +103,11 @@ def cannot_listen(error: BaseException) -> None:
     )
 
 
+def progress_refused(count: int, error: BaseException) -> None:
+    """The database refused to store progress."""
+    logger.warning("The progress of %s jobs cannot be stored and is dropped: %s", count, error)
+
+
 def outcome_refused(job: Any, error: BaseException) -> None:
     """The database refused to store an outcome."""
     logger.error(

@@ -104,11 +104,14 @@ class Dialect(ABC):
         """The parameters that ``source`` reads the rows from."""
 
     @abstractmethod
-    def update_given(self, columns: Columns, *, guard: str, assign: str, returning: str) -> str:
+    def update_given(
+        self, columns: Columns, *, guard: str, assign: str, returning: str, wait: bool = True
+    ) -> str:
         """SQL: update the jobs of a batch (``given.job_id``) that pass ``guard``.
 
         In it ``job`` is the row and ``given`` the batch's row. Where rows are locked, they are locked in
-        id order first, so that two batches never deadlock.
+        id order first, so that two batches never deadlock; without ``wait`` those that others have locked
+        are passed over.
         """
 
     @abstractmethod

@@ -60,6 +60,7 @@ class Holding(Dialect):
             guard=HELD,
             assign="progress = given.progress, progress_note = given.note",
             returning="id",
+            wait=False,
         )
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(PROGRESS, rows)})
 

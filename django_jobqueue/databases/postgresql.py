@@ -83,14 +83,16 @@ class PostgreSQL(Database):
         by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)
         return {name: list(values) for name, values in zip(columns, by_column, strict=True)}
 
-    def update_given(self, columns: Columns, *, guard: str, assign: str, returning: str) -> str:
+    def update_given(
+        self, columns: Columns, *, guard: str, assign: str, returning: str, wait: bool = True
+    ) -> str:
         # The guard is hidden from the planner by CASE. Statistics are always behind here (they know of no
         # worker that has just started), so it would expect one row of this worker and join batch and table
         # by nested loops (tried: 400 ms instead of 4 for 500 jobs); and a condition on status would send it
         # through the partial index of running jobs, with its dead entries, instead of the primary key.
         return f"""
             WITH given AS MATERIALIZED ({self.source(columns)}),
-            locked AS MATERIALIZED ({self._locked(self.among("job.id", "job_id", "id"), False, False)})
+            locked AS MATERIALIZED ({self._locked(self.among("job.id", "job_id", "id"), False, not wait)})
             UPDATE {JOB_TABLE} AS job SET {assign}
             FROM given JOIN locked ON locked.locked_id = given.job_id
             WHERE job.id = locked.locked_id AND CASE WHEN {guard} THEN TRUE ELSE FALSE END

@@ -20,8 +20,8 @@ _ERROR = {"error": "json", "fingerprint": "text", "error_text": "text"}
 COMPLETE = {**_TOKEN, "result": "json"}
 FAIL = {**_TOKEN, "delay": "float", **_ERROR}
 SNOOZE = {**_TOKEN, "delay": "float"}
-RELEASE = {"job_id": "id", "held_fence": "int"}
-UNKNOWN = RELEASE
+RELEASE = _TOKEN
+UNKNOWN = {"job_id": "id", "held_fence": "int"}
 
 _AFTER = "id, fence, status, run_after, last_error"
 
@@ -30,14 +30,17 @@ class Settling(Dialect):
     """complete, fail, snooze, release: batches in; out come the rows of those that were still held.
 
     Each but ``complete`` answers with (id, fence, status, run_after, last_error) of the jobs written. A job
-    that is missing from the answer was lost: somebody else has it, or a person ended it.
+    that is missing from the answer was lost: somebody else has it, or a person ended it; or, without
+    ``wait``, another transaction has its row locked.
     """
 
     def _started(self) -> str:
         """When the handler started: the database's time of the claim plus the worker's own measure."""
         return f"COALESCE({self.shifted('job.claimed_at', 'given.started')}, job.run_started_at)"
 
-    def complete(self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row]) -> list[Row]:
+    def complete(
+        self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], wait: bool
+    ) -> list[Row]:
         """RUNNING → DONE. Rows: (id, fence, seconds from claim to start, result as JSON). Answers (id,)."""
         sql = self.update_given(
             COMPLETE,
@@ -46,10 +49,13 @@ class Settling(Dialect):
                 status = 3, result = given.result, finished_at = {self.now}, lease_until = NULL,
                 run_started_at = {self._started()}, updated_at = {self.now}""",
             returning="id",
+            wait=wait,
         )
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(COMPLETE, rows)})
 
-    def fail(self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row]) -> list[Row]:
+    def fail(
+        self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], wait: bool
+    ) -> list[Row]:
         """RUNNING → PENDING after the delay, else DEAD.
 
         Rows: (id, fence, seconds from claim to start, delay or None for dead, error, fingerprint, text).
@@ -60,7 +66,7 @@ class Settling(Dialect):
             {ended(self, again, run_after=self.shifted(self.now, "given.delay"))},
             run_started_at = {started}, unknown_since = NULL,
             {with_error(self, "given.error", "given.fingerprint", "given.error_text", started=started)}"""
-        sql = self.update_given(FAIL, guard=HELD, assign=assign, returning=_AFTER)
+        sql = self.update_given(FAIL, guard=HELD, assign=assign, returning=_AFTER, wait=wait)
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(FAIL, rows)})
 
     def snooze(
@@ -68,6 +74,7 @@ class Settling(Dialect):
         connection: BaseDatabaseWrapper,
         worker_id: str,
         rows: Sequence[Row],
+        wait: bool,
         too_many: dict[str, object],
     ) -> list[Row]:
         """RUNNING → PENDING after the delay, not counted; DEAD past the bound.
@@ -81,7 +88,7 @@ class Settling(Dialect):
             snoozes = CASE WHEN {again} THEN job.snoozes + 1 ELSE job.snoozes END,
             run_started_at = {self._started()}, unknown_since = NULL,
             {self._recorded_unless(again, self._started())}"""
-        sql = self.update_given(SNOOZE, guard=HELD, assign=assign, returning=_AFTER)
+        sql = self.update_given(SNOOZE, guard=HELD, assign=assign, returning=_AFTER, wait=wait)
         return self.run(connection, sql, {"worker_id": worker_id, **too_many, **self.batch(SNOOZE, rows)})
 
     def release(
@@ -89,17 +96,22 @@ class Settling(Dialect):
         connection: BaseDatabaseWrapper,
         worker_id: str,
         rows: Sequence[Row],
+        wait: bool,
         too_many: dict[str, object],
     ) -> list[Row]:
-        """RUNNING → PENDING, not counted up to the bound; then attempts count. Rows: (id, fence)."""
-        uncounted = "job.releases < %(most)s"
+        """RUNNING → PENDING, not counted. Rows: (id, fence, seconds from claim to start, or None).
+
+        What had started is counted by itself, and past the bound its attempts count.
+        """
+        started = "given.started IS NOT NULL"
+        uncounted = f"(NOT ({started}) OR job.releases < %(most)s)"
         again = f"({uncounted} OR job.attempts < job.max_attempts)"
         assign = f"""
             {ended(self, again)},
             attempts = CASE WHEN {uncounted} THEN job.attempts - 1 ELSE job.attempts END,
-            releases = CASE WHEN {uncounted} THEN job.releases + 1 ELSE job.releases END,
+            releases = CASE WHEN {started} AND {uncounted} THEN job.releases + 1 ELSE job.releases END,
             {self._recorded_unless(again, "job.run_started_at")}"""
-        sql = self.update_given(RELEASE, guard=HELD, assign=assign, returning=_AFTER)
+        sql = self.update_given(RELEASE, guard=HELD, assign=assign, returning=_AFTER, wait=wait)
         return self.run(connection, sql, {"worker_id": worker_id, **too_many, **self.batch(RELEASE, rows)})
 
     def release_unknown(
@@ -107,6 +119,7 @@ class Settling(Dialect):
         connection: BaseDatabaseWrapper,
         worker_id: str,
         rows: Sequence[Row],
+        wait: bool,
         too_long: dict[str, object],
     ) -> list[Row]:
         """RUNNING → PENDING, since this worker does not know the type; DEAD if none did for too long."""
@@ -116,7 +129,7 @@ class Settling(Dialect):
             attempts = CASE WHEN {again} THEN job.attempts - 1 ELSE job.attempts END,
             unknown_since = COALESCE(job.unknown_since, {self.now}),
             {self._recorded_unless(again, "job.run_started_at")}"""
-        sql = self.update_given(UNKNOWN, guard=HELD, assign=assign, returning=_AFTER)
+        sql = self.update_given(UNKNOWN, guard=HELD, assign=assign, returning=_AFTER, wait=wait)
         return self.run(connection, sql, {"worker_id": worker_id, **too_long, **self.batch(UNKNOWN, rows)})
 
     def standing(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:

@@ -87,7 +87,9 @@ class SQLite(Database):
         plain = [[value.hex if i in ids else value for i, value in enumerate(row)] for row in rows]
         return {"given": json.dumps(plain)}
 
-    def update_given(self, columns: Columns, *, guard: str, assign: str, returning: str) -> str:
+    def update_given(
+        self, columns: Columns, *, guard: str, assign: str, returning: str, wait: bool = True
+    ) -> str:
         return f"""
             WITH given AS MATERIALIZED ({self.source(columns)})
             UPDATE {JOB_TABLE} AS job SET {assign}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,14 @@ BY_TYPE: Any = object()
 
 @dataclass(slots=True)
 class Settlement:
-    """What came of a batch of outcomes: the new status of each job written, and those no longer held."""
+    """What came of a batch of outcomes: the new status of each job written, and those not written."""
 
     written: dict[UUID, JobStatus] = field(default_factory=dict)
     lost: list[Outcome] = field(default_factory=list)
+    held_up: list[Outcome] = field(default_factory=list)  # their rows are locked by another transaction
+
+    def __or__(self, other: Settlement) -> Settlement:
+        return Settlement(self.written | other.written, self.lost + other.lost, self.held_up + other.held_up)
 
 
 class FinishMoves(Moves):
@@ -68,38 +72,64 @@ class FinishMoves(Moves):
 
     def release(self, job: Job) -> bool:
         """RUNNING → PENDING as it was, not counted; past JOBQUEUE["MAX_RELEASES"] the attempt counts."""
-        return self._settle_one(job, Released(job))
+        return self._settle_one(job, Released(job, 0.0))
 
-    def settle(self, worker_id: str, outcomes: Sequence[Outcome]) -> Settlement:
+    def settle(self, worker_id: str, outcomes: Sequence[Outcome], *, wait: bool = True) -> Settlement:
         """Write many outcomes of one worker, one statement per kind.
 
         An outcome that is not accepted and is ``unsure`` is looked up: if the row shows that it was
-        written the first time, it counts as written.
+        written the first time, it counts as written. Without ``wait``, rows that another transaction has
+        locked are passed over and answered as held up.
         """
-        kinds: dict[type[Outcome], list[Outcome]] = defaultdict(list)
+        kinds: dict[type[Outcome], dict[UUID, Outcome]] = defaultdict(dict)
         for outcome in outcomes:
-            kinds[type(outcome)].append(outcome)
+            if outcome.job.id in kinds[type(outcome)]:  # a lost claim of the same job: one after the other
+                rest = [one for one in outcomes if one is not outcome]
+                return self.settle(worker_id, rest, wait=wait) | self.settle(worker_id, [outcome], wait=wait)
+            kinds[type(outcome)][outcome.job.id] = outcome
         settlement = Settlement()
-        for kind, batch in kinds.items():
-            rows = _WRITERS[kind](self, worker_id, batch)
+        for kind, by_id in kinds.items():
+            rows = _WRITERS[kind](self, worker_id, list(by_id.values()), wait)
             written = {self._database.to_id(row[0]): row for row in rows}
-            missing = [one for one in batch if one.unsure and one.job.id not in written]
+            missing = {one: outcome for one, outcome in by_id.items() if one not in written}
             if missing:
-                written |= self._written_before(worker_id, missing)
-            self._tell(batch, written, settlement)
+                self._look_up(worker_id, missing, written, settlement)
+            self._tell([one for one in by_id.values() if one not in settlement.held_up], written, settlement)
         return settlement
 
-    def release_held(self, worker_id: str, only: Collection[tuple[UUID, int]] | None = None) -> int:
+    def _look_up(
+        self, worker_id: str, missing: dict[UUID, Outcome], written: dict[UUID, Row], settlement: Settlement
+    ) -> None:
+        """What became of outcomes that were not accepted: locked, written before, or lost."""
+        for row in self._database.standing(self._connection, list(missing)):
+            job_id, worker, fence, status, _, text = self._database.to_id(row[0]), *row[1:]
+            outcome = missing[job_id]
+            if (worker, fence) != (worker_id, outcome.job.fence):
+                continue
+            if status == JobStatus.RUNNING:
+                settlement.held_up.append(outcome)
+            elif outcome.unsure and outcome.shows(status, text):
+                written[job_id] = (job_id, fence, *row[3:])
+
+    def release_held(
+        self,
+        worker_id: str,
+        only: Collection[tuple[UUID, int]] | None = None,
+        *,
+        started: Collection[UUID] = (),
+    ) -> int:
         """Release the jobs that the table says this worker holds, or ``only`` these (id, fence); how many.
 
-        For a worker that was stopped, and for jobs of a claim whose answer was lost.
+        For a worker that was stopped, with the jobs that had ``started``; and for jobs of a claim whose
+        answer was lost.
         """
         if only is None:
             held = self._database.held_by(self._connection, worker_id)
             only = [(self._database.to_id(one), fence) for one, fence, _ in held]
-        if not only:
+        rows = [(one, fence, 0.0 if one in started else None) for one, fence in only]
+        if not rows:
             return 0
-        return len(self._database.release(self._connection, worker_id, list(only), _release_bound()))
+        return len(self._database.release(self._connection, worker_id, rows, True, _release_bound()))
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:
@@ -107,16 +137,6 @@ class FinishMoves(Moves):
                 f"Job {job.id} was never claimed, so there is no attempt to end. Claim it first."
             )
         return bool(self.settle(job.worker_id, [outcome]).written)
-
-    def _written_before(self, worker_id: str, missing: Iterable[Outcome]) -> dict[UUID, Row]:
-        outcomes = {one.job.id: one for one in missing}
-        found = {}
-        for row in self._database.standing(self._connection, list(outcomes)):
-            job_id, worker, fence, status, _, text = self._database.to_id(row[0]), *row[1:]
-            outcome = outcomes[job_id]
-            if (worker, fence) == (worker_id, outcome.job.fence) and outcome.shows(status, text):
-                found[job_id] = (job_id, fence, *row[3:])
-        return found
 
     def _tell(self, batch: Sequence[Outcome], written: dict[UUID, Row], settlement: Settlement) -> None:
         """Sort a batch into written and lost; log and announce each."""
@@ -141,22 +161,24 @@ class FinishMoves(Moves):
                 signals.announce(signals.job_retried, self.model, job, error=row[4], run_after=run_after)
 
 
-def _complete(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+def _complete(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
     rows = [(one.job.id, one.job.fence, one.started, one.result) for one in batch]
-    written = moves._database.complete(moves._connection, worker_id, rows)
+    written = moves._database.complete(moves._connection, worker_id, rows, wait)
     return [(one, None, JobStatus.DONE, None, "") for (one,) in written]
 
 
-def _fail(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+def _fail(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
     rows = [(one.job.id, one.job.fence, one.started, one.delay, *one.failure) for one in batch]
-    return moves._database.fail(moves._connection, worker_id, rows)
+    return moves._database.fail(moves._connection, worker_id, rows, wait)
 
 
-def _snooze(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+def _snooze(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
     most = conf.current().MAX_SNOOZES
     failure = describe_cause(TooManySnoozes, f"snoozed more than {most} times")
     rows = [(one.job.id, one.job.fence, one.started, one.delay) for one in batch]
-    return moves._database.snooze(moves._connection, worker_id, rows, {"most": most, **failure.as_params()})
+    return moves._database.snooze(
+        moves._connection, worker_id, rows, wait, {"most": most, **failure.as_params()}
+    )
 
 
 def _release_bound() -> dict[str, object]:
@@ -165,20 +187,20 @@ def _release_bound() -> dict[str, object]:
     return {"most": most, **failure.as_params()}
 
 
-def _release(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
-    rows = [(one.job.id, one.job.fence) for one in batch]
-    return moves._database.release(moves._connection, worker_id, rows, _release_bound())
+def _release(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
+    rows = [(one.job.id, one.job.fence, one.started) for one in batch]
+    return moves._database.release(moves._connection, worker_id, rows, wait, _release_bound())
 
 
-def _release_unknown(moves: FinishMoves, worker_id: str, batch: Sequence[Any]) -> list[Row]:
+def _release_unknown(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
     grace = conf.current().UNKNOWN_TYPE_GRACE
     failure = describe_cause(UnknownTypeHere, f"no worker that took the job in {grace} knew its type")
     rows = [(one.job.id, one.job.fence) for one in batch]
     too_long = {"grace": grace.total_seconds(), **failure.as_params()}
-    return moves._database.release_unknown(moves._connection, worker_id, rows, too_long)
+    return moves._database.release_unknown(moves._connection, worker_id, rows, wait, too_long)
 
 
-_WRITERS: dict[type[Outcome], Callable[[FinishMoves, str, Sequence[Any]], list[Row]]] = {
+_WRITERS: dict[type[Outcome], Callable[[FinishMoves, str, Sequence[Any], bool], list[Row]]] = {
     Done: _complete,
     Failed: _fail,
     Snoozed: _snooze,

@@ -99,7 +99,7 @@ class Maintenance(Service):
             while jobs.reap(worker_id=departed.worker_id, exact=True):
                 pass
         else:
-            jobs.release_held(departed.worker_id)
+            jobs.release_held(departed.worker_id, started={one for one, _ in departed.started})
         Worker.objects.db_manager(self._options.alias).forget(departed.worker_id)
 
     def _sweep(self) -> None:

@@ -185,9 +185,8 @@ class Poller(Service):
     def _give_back_hoard(self) -> None:
         """Jobs that were thought short and turned out to wait."""
         for pool in self._pools.values():
-            if pool.hoards:
-                for attempt in pool.take_back():
-                    self._settler.put(attempt, Released(attempt.job))
+            for attempt in pool.give_back_hoard():
+                self._settler.put(attempt, Released(attempt.job))
 
     def _room(self) -> tuple[int, list[str]]:
         """How many jobs to claim, and of which types none: those without a place, and those unknown here."""

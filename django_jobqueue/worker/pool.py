@@ -39,6 +39,10 @@ class Pace:
         """A job ran so long."""
         self._mean = seconds if self._mean is None else self._mean + 0.1 * (seconds - self._mean)
 
+    def forget(self) -> None:
+        """What was thought short turned out long: nothing waits here until a job has ended."""
+        self._mean = None
+
     def ahead(self, width: int) -> int:
         """How many may wait, with so many running at once."""
         if self._mean is None:
@@ -95,6 +99,13 @@ class Pool:
         return (
             time.monotonic() - self._moved > STALE or waiting > 2 * self._pace.ahead(self.width) + self.width
         )
+
+    def give_back_hoard(self) -> list[Attempt]:
+        """The jobs that others may be free for; no more of them are claimed ahead for now."""
+        if not self.hoards:
+            return []
+        self._pace.forget()
+        return self.take_back()
 
     def put(self, attempts: Sequence[Attempt]) -> None:
         """Run these as soon as there is a place."""
@@ -196,6 +207,7 @@ class AsyncPool(Pool):
         self._queue: deque[Attempt] = deque()
         self._thread: threading.Thread | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._empty = False  # stopped, and the last handler has ended
 
     @property
     def waiting(self) -> int:
@@ -234,13 +246,20 @@ class AsyncPool(Pool):
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            while not self._empty:
+                # asyncio lets SystemExit and KeyboardInterrupt of any task through: a handler's, so go on.
+                with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                    self._loop.run_forever()
+        except BaseException as error:
+            logs.service_died("async handlers", error)
+            self._on_death("async handlers")
         finally:
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
     def _stop_if_empty(self) -> None:
         if self.stopping.is_set() and not self._tasks:
+            self._empty = True
             self._loop.stop()
 
     def _start_waiting(self) -> None:

@@ -29,6 +29,8 @@ from .service import Backoff, Service
 
 #: Outcomes in one statement.
 BATCH = 500
+#: Characters of results in one statement.
+BATCH_SIZE = 16_000_000
 #: Seconds between two looks at running jobs: progress out, cancel in. A handler sees a cancel within 2 s.
 TICK = 1.0
 
@@ -57,6 +59,7 @@ class Settler(Service):
         self._look_at = 0.0  # when the table is to be asked what it says this worker holds
         self._heartbeat = options.heartbeat
         self._strays: set[tuple[UUID, int]] = set()
+        self._held_up: list[Pair] = []  # whose rows are locked by somebody else
         self._give_up = threading.Event()
         self._announcer = Announcer(on_death)
 
@@ -74,11 +77,6 @@ class Settler(Service):
     def look_for_strays(self) -> None:
         """A claim was sent and its answer lost: perhaps the table has jobs for us that we know nothing of."""
         self._look_at = 0.0
-
-    @property
-    def backlog(self) -> int:
-        """Outcomes not yet written."""
-        return self._outcomes.qsize()
 
     def start(self) -> None:
         """Start writing."""
@@ -107,18 +105,20 @@ class Settler(Service):
                 if time.monotonic() >= next_tick:
                     self._tick()
                     next_tick = time.monotonic() + TICK
-                if self.stopping.is_set() and self._outcomes.empty():
+                if self.stopping.is_set() and self._outcomes.empty() and not self._held_up:
                     return
 
     def _gather(self, wait: float) -> list[Pair]:
         """What has gathered by now; the first at once, so a lone job is never late."""
         batch: list[Pair] = []
+        size = 0
         try:
             pair = self._outcomes.get(timeout=wait)
             while True:
                 if pair is not None:
                     batch.append(pair)
-                if len(batch) >= BATCH:
+                    size += len(getattr(pair[1], "result", None) or "")
+                if len(batch) >= BATCH or size > BATCH_SIZE:
                     break
                 pair = self._outcomes.get_nowait()
         except queue.Empty:
@@ -149,9 +149,15 @@ class Settler(Service):
         reset_queries()
         if self._changed:
             self._write_progress()  # the last word about a job comes before its end
-        Job.objects.db_manager(self._alias).settle(self._worker_id, [outcome for _, outcome in batch])
-        self._holdings.remove([attempt for attempt, _ in batch])
-        self._on_settled(batch)
+        outcomes = [outcome for _, outcome in batch]
+        settlement = Job.objects.db_manager(self._alias).settle(self._worker_id, outcomes, wait=False)
+        settled = batch
+        if settlement.held_up:  # rows locked by another transaction hold up nobody else: again next tick
+            locked = {one.job.id for one in settlement.held_up}
+            self._held_up += [pair for pair in batch if pair[1].job.id in locked]
+            settled = [pair for pair in batch if pair[1].job.id not in locked]
+        self._holdings.remove([attempt for attempt, _ in settled])
+        self._on_settled(settled)
 
     def _refused(self, pair: Pair, error: Exception) -> Pair:
         """The database cannot hold this outcome: that is what is recorded instead."""
@@ -168,6 +174,9 @@ class Settler(Service):
     def _tick(self) -> None:
         """Write progress, and ask the table about jobs that run for longer than a tick."""
         now = time.monotonic()
+        held_up, self._held_up = self._held_up, []
+        for pair in held_up:
+            self._outcomes.put(pair)
         running = any(
             one.started is not None and now - one.started >= TICK for one in self._holdings.attempts()
         )
@@ -202,9 +211,16 @@ class Settler(Service):
         self._look_at = now + (TICK if self._strays else self._heartbeat)
 
     def _write_progress(self) -> None:
+        """Store the progress reported; kept if the database is away, dropped if it refuses it."""
         changed, self._changed = self._changed, {}
         rows = [(one.job.id, one.job.fence, one.progress, one.note) for one in changed if not one.lost]
-        Job.objects.db_manager(self._alias).report_progress(self._worker_id, rows)
+        try:
+            Job.objects.db_manager(self._alias).report_progress(self._worker_id, rows)
+        except (DataError, IntegrityError, ValueError, TypeError) as error:
+            logs.progress_refused(len(rows), error)
+        except (DatabaseError, InterfaceError):
+            self._changed = {**changed, **self._changed}
+            raise
 
 
 class Announcer(Service):
