@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db import connections, router
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -22,4 +26,15 @@ class JobQueueConfig(AppConfig):
         """
         from . import checks  # noqa: F401 - registers the checks
 
+        post_migrate.connect(_prepare_database, sender=self)
         autodiscover_modules("jobs")
+
+
+def _prepare_database(using: str, **kwargs: Any) -> None:
+    """Not a migration: test runs without migrations need it too."""
+    from .databases import database_for, is_supported
+    from .models import Job
+
+    connection = connections[using]
+    if is_supported(connection) and router.allow_migrate_model(using, Job):
+        database_for(using).prepare(connection)

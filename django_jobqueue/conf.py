@@ -11,7 +11,14 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
-from .states import DEFAULT_QUEUE, FINISHED, MAX_ATTEMPTS_LIMIT, QUEUE_LENGTH, JobStatus
+from .states import (
+    DEFAULT_QUEUE,
+    FINISHED,
+    JOB_TYPE_LENGTH,
+    MAX_ATTEMPTS_LIMIT,
+    QUEUE_LENGTH,
+    JobStatus,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +49,6 @@ class JobQueueSettings:
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
-
-    @property
-    def heartbeat(self) -> float:
-        """Seconds between two renewals: four fit into a lease, so three may fail."""
-        return self.LEASE / 4
 
     def retention_of(self, status: JobStatus) -> timedelta | None:
         """How long finished jobs of ``status`` are kept; None: for ever."""
@@ -83,10 +85,10 @@ def problems(given: Any) -> list[str]:
     for key, (least, most, unit) in RANGES.items():
         found += range_problem(f'JOBQUEUE["{key}"]', given[key], least, most, unit) if key in given else []
     found += _queue_problems(given.get("QUEUES"))
-    found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()))
+    found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()), JOB_TYPE_LENGTH)
     found += _retention_problems(given.get("RETENTION", {}))
     grace = given.get("UNKNOWN_TYPE_GRACE", timedelta(0))
-    if not isinstance(grace, timedelta) or grace < timedelta(0):
+    if not _is_span(grace):
         found.append(f'JOBQUEUE["UNKNOWN_TYPE_GRACE"]={grace!r} must be a timedelta, e.g. timedelta(days=1).')
     return found + _kind_problems(given)
 
@@ -113,13 +115,13 @@ def _queue_problems(queues: Any) -> list[str]:
     return found
 
 
-def _names_problems(key: str, names: Any) -> list[str]:
+def _names_problems(key: str, names: Any, most: int = QUEUE_LENGTH) -> list[str]:
     if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
         return [f'JOBQUEUE["{key}"]={names!r} must be a list of names, e.g. ["{DEFAULT_QUEUE}"].']
     return [
-        f'JOBQUEUE["{key}"] contains {name!r}: names are text of 1 to {QUEUE_LENGTH} characters.'
+        f'JOBQUEUE["{key}"] contains {name!r}: names are text of 1 to {most} characters.'
         for name in names
-        if not isinstance(name, str) or not 1 <= len(name) <= QUEUE_LENGTH
+        if not isinstance(name, str) or not 1 <= len(name) <= most
     ]
 
 
@@ -131,12 +133,17 @@ def _retention_problems(retention: Any) -> list[str]:
     for name, kept in retention.items():
         if name not in names:
             found.append(f'JOBQUEUE["RETENTION"] has an unknown status {name!r}. Known: {", ".join(names)}.')
-        if kept is not None and (not isinstance(kept, timedelta) or kept < timedelta(0)):
+        if kept is not None and not _is_span(kept):
             found.append(
                 f'JOBQUEUE["RETENTION"][{name!r}]={kept!r} must be a timedelta (e.g. timedelta(days=7)) '
                 "or None to keep these jobs for ever."
             )
     return found
+
+
+def _is_span(value: Any) -> bool:
+    """A timedelta from nothing to a hundred years, beyond which dates overflow."""
+    return isinstance(value, timedelta) and timedelta(0) <= value <= timedelta(days=36_525)
 
 
 def _kind_problems(given: Mapping[str, Any]) -> list[str]:

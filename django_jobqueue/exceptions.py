@@ -132,12 +132,12 @@ class JobExpired(JobQueueError):
     """The job had not started when its ``expires_at`` came."""
 
 
-def as_seconds(delay: float | timedelta) -> float:
+def as_seconds(delay: float | timedelta, name: str = "delay") -> float:
     """Seconds of a number or timedelta; raises ``InvalidOption`` for what is negative, NaN or neither."""
     if isinstance(delay, timedelta):
         delay = delay.total_seconds()
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < MAX_DELAY:
         raise InvalidOption(
-            f"delay={delay!r} must be a timedelta or seconds, from 0 to {MAX_DELAY:.0f} (ten years)."
+            f"{name}={delay!r} must be a timedelta or seconds, from 0 to {MAX_DELAY:.0f} (ten years)."
         )
     return float(delay)

@@ -158,11 +158,6 @@ def cut_off(count: int) -> None:
     logger.warning("Cutting off %s worker processes; their jobs are given back", count)
 
 
-def waiting_for_database(error: BaseException) -> None:
-    """At start."""
-    logger.warning("Waiting for the database: %s", error)
-
-
 def waiting_for_tables(alias: str) -> None:
     """At start."""
     logger.warning(

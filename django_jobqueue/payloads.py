@@ -21,7 +21,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def encode_payload(payload: Any, max_bytes: int) -> str:
     """The JSON text of a payload.
 
-    Tuples become lists (JSON has no tuple); nothing else is changed. Raises ``InvalidPayload``, naming the
+    Tuples become lists (JSON has no tuple), and PostgreSQL gives whole floats from 1e16 on back as ints;
+    nothing else is changed. Raises ``InvalidPayload``, naming the
     path inside the payload, for anything that is not a JSON object of JSON values or is over ``max_bytes``.
     """
     if not isinstance(payload, dict):

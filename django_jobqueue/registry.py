@@ -5,13 +5,21 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .exceptions import InvalidOption, InvalidPayload, UnknownJobType
-from .retries import DEFAULT_RETRY, RetryPolicy
+from .retries import DEFAULT_RETRY, Retry, RetryPolicy
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
+
+# From Python 3.14 on, annotations are worked out when asked for; those under TYPE_CHECKING cannot be.
+_UNEVALUATED: dict[str, Any] = {}
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    _UNEVALUATED["annotation_format"] = Format.FORWARDREF
 
 Key = str | Callable[..., str | None] | None
 
@@ -47,7 +55,12 @@ class JobType:
             raise InvalidPayload(
                 "payload", f"does not fit the handler of {self.name!r}{self.signature}: {problem}."
             ) from None
-        return self._by_name(bound)
+        payload = self._by_name(bound)
+        if self.takes_context and "context" in payload:
+            raise InvalidPayload(
+                "payload.context", f"is what the handler of {self.name!r} gets from the worker."
+            )
+        return payload
 
     def key_for(self, key: Key, payload: Mapping[str, Any]) -> str | None:
         """A dedupe or lock key: as written, or worked out by the type's function from the arguments."""
@@ -70,7 +83,7 @@ class JobType:
     def _payload_signature(self) -> inspect.Signature:
         """The function's signature without the context: what a payload may contain."""
         try:
-            signature = inspect.signature(self.function)
+            signature = inspect.signature(self.function, **_UNEVALUATED)
         except (TypeError, ValueError) as problem:
             raise InvalidOption(
                 f"@job({self.name!r}): {problem}. Wrap it in a function of its own."
@@ -98,7 +111,7 @@ class JobType:
         check_whole("priority", self.priority, PRIORITY_MIN, PRIORITY_MAX, what)
         if self.max_attempts is not None:
             check_whole("max_attempts", self.max_attempts, 1, MAX_ATTEMPTS_LIMIT, what)
-        if not callable(self.retry) and not hasattr(self.retry, "delay"):
+        if not callable(self.retry) and not isinstance(self.retry, Retry):
             raise InvalidOption(
                 f"{what}: retry={self.retry!r} must be a Retry(...) or a function (exception, job) -> "
                 "seconds or None."

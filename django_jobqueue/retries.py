@@ -49,11 +49,12 @@ class Retry:
         """The same without jitter."""
         if self.base == 0 or self.cap == 0:
             return 0.0
+        attempts = min(max(attempts, 0), 1_000_000)
         try:
-            return float(min(self.base * float(self.factor) ** max(attempts, 0), self.cap))
+            return float(min(self.base * float(self.factor) ** attempts, self.cap))
         except OverflowError:
             # Long before attempts run out. As logarithms it is small again, and nearly always over the cap.
-            exponent = math.log(self.base) + max(attempts, 0) * math.log(self.factor)
+            exponent = math.log(self.base) + attempts * math.log(self.factor)
             return float(self.cap) if exponent >= math.log(self.cap) else math.exp(exponent)
 
 

@@ -48,6 +48,10 @@ class Dialect(ABC):
         return params
 
     @abstractmethod
+    def prepare(self, connection: Connection) -> None:
+        """What the database needs besides the tables; called after every ``migrate``."""
+
+    @abstractmethod
     def is_idle(self, connection: Connection) -> bool:
         """Whether the driver says that this connection is open and in no transaction."""
 

@@ -67,7 +67,7 @@ def moment(name: str, value: Instant | datetime.timedelta | None) -> tuple[Insta
     if value is None:
         return None, 0.0
     if isinstance(value, datetime.timedelta):
-        return None, as_seconds(value)
+        return None, as_seconds(value, name)
     if not isinstance(value, datetime.datetime):
         raise InvalidOption(f"{name}={value!r}: must be an aware datetime or a timedelta.")
     if settings.USE_TZ and timezone.is_naive(value):

@@ -69,16 +69,20 @@ class Controlling(Dialect):
         )
         return self.run(connection, sql, {"ids": self.ids(ids), **changes})
 
-    def expire(self, connection: BaseDatabaseWrapper, size: int, reason: str) -> list[Row]:
-        """PENDING → CANCELLED for up to ``size`` jobs whose ``expires_at`` has come."""
+    def expire(
+        self, connection: BaseDatabaseWrapper, size: int, reason: str, keys: Sequence[str] | None = None
+    ) -> list[Row]:
+        """PENDING → CANCELLED for up to ``size`` jobs whose ``expires_at`` has come; just of these keys."""
+        of_keys = "" if keys is None else f"AND {self.among('job.dedupe_key', 'keys')}"
         sql = self.update_where(
-            f"job.status = 1 AND job.expires_at IS NOT NULL AND job.expires_at <= {self.now}",
+            f"job.status = 1 AND job.expires_at IS NOT NULL AND job.expires_at <= {self.now} {of_keys}",
             assign=f"status = 5, finished_at = {self.now}, last_error = %(reason)s, updated_at = {self.now}",
             returning=FACTS,
             limit=True,
             skip_locked=True,
         )
-        return self.run(connection, sql, {"size": size, "reason": reason})
+        params = {"size": size, "reason": reason, "keys": self.values(keys or ())}
+        return self.run(connection, sql, params)
 
     @abstractmethod
     def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:

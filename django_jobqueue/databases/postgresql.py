@@ -25,12 +25,30 @@ _ARRAYS = {
 }
 
 
+#: By which a claim makes sure that a lock key is free. The advisory lock keeps two claims from taking one
+#: key at the same instant. The look that follows must see what a rival has committed just before it let go
+#: of that lock, which the claim's own snapshot need not show (then the unique index refuses the claim, and
+#: the server logs an error): a VOLATILE function has a new snapshot for each of its statements.
+LOCK_IS_FREE = f"""
+    CREATE OR REPLACE FUNCTION django_jobqueue_lock_is_free(key text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE AS $$
+    BEGIN
+        IF NOT pg_try_advisory_xact_lock(27249, hashtext(key)) THEN
+            RETURN FALSE;
+        END IF;
+        RETURN NOT EXISTS (SELECT 1 FROM {JOB_TABLE} WHERE lock_key = key AND status = 2);
+    END $$"""
+
+
 class PostgreSQL(Database):
     """Row locks, arrays as batches, advisory locks, NOTIFY."""
 
     # Not now(): in a long transaction that is the past. Not clock_timestamp(): it is volatile, so no index.
     now = "statement_timestamp()"
     notifies = True
+
+    def prepare(self, connection: BaseDatabaseWrapper) -> None:
+        self.run(connection, LOCK_IS_FREE)
 
     def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
         # 0 is IDLE; the others are a statement or transaction under way, or a connection that is closed.

@@ -31,6 +31,9 @@ class SQLite(Database):
     def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"now": process_now_text(), **params}
 
+    def prepare(self, connection: BaseDatabaseWrapper) -> None:
+        pass  # the tables are all it takes
+
     def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
         try:
             return connection.connection.total_changes >= 0 and not connection.connection.in_transaction

@@ -108,20 +108,16 @@ class ClaimMoves(Moves):
             return self._claim(request, columns)
         except IntegrityError:
             # A lock key started elsewhere between our look and our write. Not an error: take what has no
-            # key, and if nothing has, keyed jobs one at a time until one is refused again.
+            # key now, or else one job; the next claim sees which key it was.
             return self._claim_past_collision(request, columns)
 
     def _claim_past_collision(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
-        rows = self._claim(replace(request, keyed=False), columns)
-        while len(rows) < request.limit:
-            try:
-                one = self._claim(replace(request, limit=1), columns)
-            except IntegrityError:
-                break
-            if not one:
-                break
-            rows += one
-        return rows
+        if rows := self._claim(replace(request, keyed=False), columns):
+            return rows
+        try:
+            return self._claim(replace(request, limit=1), columns)
+        except IntegrityError:
+            return []
 
     def _claim(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
         with self._undoable():
@@ -151,10 +147,14 @@ def check_request(request: ClaimRequest) -> None:
     """Raise ``InvalidOption`` for what no claim can be made of."""
     check_text("worker_id", request.worker_id, WORKER_ID_LENGTH)
     check_whole("limit", request.limit, 1, LIMIT_MAX)
-    lease = request.lease
-    if isinstance(lease, bool) or not isinstance(lease, int | float) or not 1 <= lease <= LEASE_MAX:
-        raise InvalidOption(f"lease={lease!r} must be a number of seconds from 1 to {LEASE_MAX:g}.")
+    check_lease(request.lease)
     for name in ("queues", "exclude_queues", "exclude_types"):
         value = getattr(request, name)
-        if isinstance(value, str):
-            raise InvalidOption(f"{name}={value!r} must be a list of names, e.g. [{value!r}].")
+        if isinstance(value, str) or not all(isinstance(one, str) for one in value or ()):
+            raise InvalidOption(f"{name}={value!r} must be a list of names, e.g. ['default'].")
+
+
+def check_lease(lease: Any) -> None:
+    """Raise ``InvalidOption`` unless ``lease`` is a number of seconds from 1 to a day."""
+    if isinstance(lease, bool) or not isinstance(lease, int | float) or not 1 <= lease <= LEASE_MAX:
+        raise InvalidOption(f"lease={lease!r} must be a number of seconds from 1 to {LEASE_MAX:.0f}.")

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from .. import logs, signals
 from ..databases.base import Row
-from ..databases.clock import from_database
+from ..databases.clock import DatabaseNow, from_database
 from ..databases.inserting import NewJob
 from ..databases.waking import wake_workers
 from ..exceptions import EnqueueContended, InvalidOption
-from ..states import ACTIVE
+from ..states import ACTIVE, JobStatus
 from .base import Moves
 from .preparing import EnqueueOptions, known_options, prepare
+from .rescue import expired_reason
 
 if TYPE_CHECKING:
     from ..models import Job
 
 #: Jobs in one INSERT of ``enqueue_many``.
 CHUNK = 1_000
+#: Characters of payload in one INSERT.
+CHUNK_SIZE = 16_000_000
 #: How often an insert is tried while the holder of its dedupe key keeps ending just then.
 TRIES = 3
 
@@ -134,8 +138,8 @@ class EnqueueMoves(Moves):
         jobs: dict[UUID, Job] = {}
         for _ in range(TRIES):
             left: list[NewJob] = []
-            for start in range(0, len(pending), CHUNK):
-                left += self._insert_chunk(pending[start : start + CHUNK], jobs)
+            for chunk in _chunks(pending):
+                left += self._insert_chunk(chunk, jobs)
             if not left:
                 return [jobs[one.id] for one in new]
             pending = left
@@ -161,7 +165,16 @@ class EnqueueMoves(Moves):
         if not keys:
             return {}
         active = self.model.objects.using(self.db).filter(dedupe_key__in=keys, status__in=ACTIVE)
-        return {job.dedupe_key: job for job in active}
+        expired = ExpressionWrapper(
+            Q(status=JobStatus.PENDING, expires_at__lte=DatabaseNow()), output_field=BooleanField()
+        )
+        holders = {job.dedupe_key: job for job in active.annotate(is_expired=expired)}
+        if dead := [key for key, job in holders.items() if job.is_expired]:
+            # Expired and not yet swept: it will never run, so it must not swallow the new job.
+            self._database.expire(
+                self._connection, len(dead), expired_reason(), keys=[str(key) for key in dead]
+            )
+        return {key: job for key, job in holders.items() if key not in dead}
 
     def _job(self, new: NewJob, row: Row | None) -> Job:
         """The job as a model instance, without asking the database again."""
@@ -188,6 +201,20 @@ class EnqueueMoves(Moves):
         job._state.db = self.db
         job.created = None if row is None else True
         return job
+
+
+def _chunks(new: Sequence[NewJob]) -> Iterator[list[NewJob]]:
+    """Up to a thousand jobs, or fewer large ones, at a time."""
+    chunk: list[NewJob] = []
+    size = 0
+    for one in new:
+        chunk.append(one)
+        size += len(one.payload)
+        if len(chunk) >= CHUNK or size > CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _split(

@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
+
 from .. import conf, logs, registry, signals
 from ..databases.base import Row
 from ..databases.clock import from_database
@@ -73,6 +75,24 @@ class FinishMoves(Moves):
     def release(self, job: Job) -> bool:
         """RUNNING → PENDING as it was, not counted; past JOBQUEUE["MAX_RELEASES"] the attempt counts."""
         return self._settle_one(job, Released(job, 0.0))
+
+    async def acomplete(self, job: Job, result: Any = None) -> bool:
+        """``complete`` for async code."""
+        return await sync_to_async(self.complete)(job, result)
+
+    async def afail(
+        self, job: Job, error: BaseException | str, *, delay: float | timedelta | None = BY_TYPE
+    ) -> bool:
+        """``fail`` for async code."""
+        return await sync_to_async(self.fail)(job, error, delay=delay)
+
+    async def asnooze(self, job: Job, delay: float | timedelta) -> bool:
+        """``snooze`` for async code."""
+        return await sync_to_async(self.snooze)(job, delay)
+
+    async def arelease(self, job: Job) -> bool:
+        """``release`` for async code."""
+        return await sync_to_async(self.release)(job)
 
     def settle(self, worker_id: str, outcomes: Sequence[Outcome], *, wait: bool = True) -> Settlement:
         """Write many outcomes of one worker, one statement per kind.

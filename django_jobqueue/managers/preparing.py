@@ -50,8 +50,8 @@ def known_options(options: EnqueueOptions) -> EnqueueOptions:
 def prepare(job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOptions) -> NewJob:
     """Check every argument and fill in what the type says. Raises the error classes of ``exceptions``."""
     using = conf.current()
-    registered = registry.get(job_type, using.EXTERNAL_TYPES)
     check_text("job_type", job_type, JOB_TYPE_LENGTH)
+    registered = registry.get(job_type, using.EXTERNAL_TYPES)
     payload = {} if payload is None else payload
     text = encode_payload(payload, using.MAX_PAYLOAD_BYTES)
     if registered is not None:

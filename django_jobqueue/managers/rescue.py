@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
+
 from .. import logs, signals
 from ..databases.base import Row
 from ..exceptions import JobExpired, WorkerLost
+from ..registry import check_whole
 from ..states import FINISHED, JobStatus
 from .base import Moves
+from .claim import LIMIT_MAX, check_lease
 from .failures import describe_cause
 
 #: Jobs in one statement of a sweep.
@@ -40,6 +44,7 @@ class RescueMoves(Moves):
         ``started``: (job id, seconds since its handler started), recorded on the way. A job that the worker
         believes to hold and that is not in the answer was lost.
         """
+        check_lease(lease)
         renewal = Renewal()
         for worker_id, one, fence, asked in self._database.renew(
             self._connection, worker_ids, lease, started
@@ -72,6 +77,7 @@ class RescueMoves(Moves):
         was asked) and is a suspect from now on. One never started gets its attempt back; it is a suspect
         too unless the record is ``exact``. Returns how many were taken back.
         """
+        check_whole("size", size, 1, LIMIT_MAX)
         lost = describe_cause(WorkerLost, "the worker died or stopped renewing its lease while the job ran")
         rows = self._database.reap(self._connection, size, lost.as_params(), worker_id, exact)
         for row in rows:
@@ -81,12 +87,25 @@ class RescueMoves(Moves):
 
     def expire(self, size: int = SWEEP) -> int:
         """PENDING → CANCELLED for up to ``size`` jobs not started by their ``expires_at``; how many."""
-        reason = f"{JobExpired.__qualname__}: not started by its expires_at"
+        check_whole("size", size, 1, LIMIT_MAX)
+        reason = expired_reason()
         rows = self._database.expire(self._connection, size, reason)
         for row in rows:
             job = self._partial((*row[:3], *row[4:]))
             signals.announce(signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason)
         return len(rows)
+
+    async def arenew_lease(self, **options: Any) -> Renewal:
+        """``renew_lease`` for async code."""
+        return await sync_to_async(self.renew_lease)(**options)
+
+    async def areap(self, **options: Any) -> int:
+        """``reap`` for async code."""
+        return await sync_to_async(self.reap)(**options)
+
+    async def aexpire(self, size: int = SWEEP) -> int:
+        """``expire`` for async code."""
+        return await sync_to_async(self.expire)(size)
 
     def _tell_reaped(self, row: Row, text: str) -> None:
         status, worker_id, started_at = JobStatus(row[1]), row[7], row[8]
@@ -101,3 +120,8 @@ class RescueMoves(Moves):
         """A job with the columns that receivers are promised: id, type, queue, priority, attempts, max."""
         names = ("id", "job_type", "queue", "priority", "attempts", "max_attempts")
         return self.model.from_db(self.db, names, (self._database.to_id(values[0]), *values[1:]))
+
+
+def expired_reason() -> str:
+    """What an expired job says."""
+    return f"{JobExpired.__qualname__}: not started by its expires_at"

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 _RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often leases had lapsed before it
-_FAREWELL = struct.Struct("=i")  # one more than the exit code with which the process leaves; 0: not yet
+_FAREWELL = struct.Struct("=i4x")  # one more than the exit code with which the process leaves; 0: not yet
 _SLOT = struct.Struct("=16sd")  # a job's id; when it started, 0: free
 
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.

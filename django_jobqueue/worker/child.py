@@ -14,13 +14,15 @@ import psutil
 
 from .board import Board
 from .options import WorkerOptions
-from .shutdown import Exit, StopSignals, die_with_parent
+from .shutdown import TICK, Exit, StopSignals, die_with_parent
 
 if TYPE_CHECKING:
     from .worker import Worker
 
-#: Seconds between looks at the flags.
-TICK = 0.25
+#: What the process says when it claims no more.
+LEAVING = "leaving"
+#: Seconds: the supervisor knows when running jobs have had their time.
+FOR_EVER = 10.0**8
 
 
 def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log_level: int | None) -> None:
@@ -34,11 +36,12 @@ def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log
     from .worker import Worker
 
     worker = Worker(options=options, board=Board(memory))
-    pipe.send((worker.id, worker._renewed.facts))
+    pipe.send(worker.facts)
     threading.Thread(target=_watch_parent, args=(pipe, signals), name="jobqueue-parent", daemon=True).start()
     worker.start()
     code = _work(worker, signals)
-    worker.stop(timeout=None if code is Exit.UNFIT else _for_ever)
+    pipe.send(LEAVING)  # the next process need not wait for the last job of this one
+    worker.stop(timeout=None if code is Exit.UNFIT else FOR_EVER)
     worker.board.farewell(code)
     logging.shutdown()
     sys.stdout.flush()
@@ -46,14 +49,11 @@ def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log
     os._exit(code)
 
 
-_for_ever = 10.0**8
-
-
 def _work(worker: Worker, signals: StopSignals) -> Exit:
     """Wait for a reason to leave."""
     options = worker.options
     process = psutil.Process()
-    while not signals.asked.wait(TICK):
+    while not signals.wait(TICK):
         if worker.died.is_set():
             return Exit.UNFIT
         if worker.poller.drained.is_set():
@@ -69,7 +69,7 @@ def _watch_parent(pipe: Connection, signals: StopSignals) -> None:
     """ "stop" from the supervisor is a graceful stop; the pipe's end is the supervisor's death."""
     try:
         while pipe.recv():
-            signals.asked.set()
+            signals.ask()
     except (EOFError, OSError):
         os._exit(Exit.DONE)
 

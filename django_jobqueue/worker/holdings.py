@@ -44,6 +44,8 @@ class Holdings:
     def add(self, attempts: Iterable[Attempt]) -> None:
         """These were claimed."""
         for attempt in attempts:
+            if (earlier := self._held.get(attempt.job.id)) is not None:
+                earlier.lost = True  # taken back, and claimed by this worker again
             attempt.slot = self.board.take()
             self._held[attempt.job.id] = attempt
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections, reset_queries
 
+from ..managers.rescue import SWEEP
 from ..models import Job, Worker
 from .options import WorkerOptions
 from .service import Backoff, Service
@@ -64,11 +65,20 @@ class Maintenance(Service):
                 self._attempt(self._sweep)
 
     def _next_departed(self) -> Departed | None:
+        pause = 0.0 if self.stopping.is_set() else self._options.heartbeat * random.uniform(0.8, 1)  # noqa: S311
+        begun = time.monotonic()
         try:
-            pause = 0.0 if self.stopping.is_set() else self._options.heartbeat * random.uniform(0.8, 1)  # noqa: S311
             return self._departed.get(timeout=pause)
         except queue.Empty:
+            if time.monotonic() - begun > pause + self._options.heartbeat / 2:
+                self._reap_from = time.monotonic() + self._options.heartbeat  # this process was stopped
             return None
+
+    def _exhaust(self, sweep: Callable[[], int]) -> None:
+        """Sweep until a statement finds less than it may take, but no longer than a heartbeat."""
+        until = time.monotonic() + self._options.heartbeat
+        while sweep() >= SWEEP and time.monotonic() < until:
+            pass
 
     def _until_done(self, action: Callable[[], None]) -> None:
         while not self._attempt(action):
@@ -104,9 +114,9 @@ class Maintenance(Service):
 
     def _sweep(self) -> None:
         jobs = Job.objects.db_manager(self._options.alias)
-        jobs.expire()
+        self._exhaust(jobs.expire)
         if time.monotonic() >= self._reap_from:
-            jobs.reap()
+            self._exhaust(jobs.reap)
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL
             if jobs.prune(most=PRUNE_MOST) >= PRUNE_MOST:

@@ -18,7 +18,7 @@ from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
 from ..models import Job
 from .holdings import Holdings
 from .options import WorkerOptions
-from .pool import Pool
+from .pool import STALE, Pool
 from .service import Backoff, Service
 from .settle import Pair, Settler
 from .wakeup import Wakeup, leave_pool, make_wakeup
@@ -63,7 +63,6 @@ class Poller(Service):
         self._last_sign = 0.0
         self._wants_room = False
         self._next_due = 0.0  # when a job that this worker saw fail or snooze comes back; 0: none
-        self.heartbeat = 0.0  # when the loop last went round
 
     def run(self) -> None:
         """Poll, wait, poll."""
@@ -71,7 +70,6 @@ class Poller(Service):
         self._wakeup = make_wakeup(self._alias, self._options.queues)
         try:
             while not self.stopping.is_set():
-                self.heartbeat = time.monotonic()
                 delay, listen = self._safe_poll()
                 if delay and self._wakeup.wait(delay, listen=listen):
                     self._last_sign = time.monotonic()
@@ -110,7 +108,7 @@ class Poller(Service):
             if isinstance(outcome, Failed | Snoozed) and outcome.delay is not None:
                 due = time.monotonic() + outcome.delay
                 self._next_due = min(self._next_due or due, due)
-            elif attempt.job.lock_key is not None or attempt is self._suspect:
+            if attempt.job.lock_key is not None or attempt is self._suspect:
                 self.wake()
 
     def _safe_poll(self) -> tuple[float, bool]:
@@ -130,20 +128,22 @@ class Poller(Service):
         self._give_back_hoard()
         if self._suspect is not None and self._holdings.is_settling_in(self._suspect):
             return SHORT_STEP, False  # if it brings this process down again, nobody is beside it
-        limit, exclude_types = self._room()
+        self._wants_room = True  # before the look: a handler that ends right after it is heard
+        limit, exclude_types, past_full = self._room()
         self._wants_room = limit <= 0
+        held_before = len(self._holdings)
         with self._claiming:
             if self._paused.is_set() or limit <= 0:
-                return self._options.poll_interval, False
-            jobs = self._claim(limit, exclude_types)
+                return min(self._options.poll_interval, STALE), False
+            jobs = self._claim(limit, exclude_types, past_full)
         if jobs:
             self._last_sign = time.monotonic()
             return 0.0, True
-        if self._options.drain and len(self._holdings) == 0:
+        if self._options.drain and not held_before and not past_full:
             self.drained.set()
         return self._idle_delay(), True
 
-    def _claim(self, limit: int, exclude_types: list[str]) -> list[ClaimedJob]:
+    def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob]:
         request = ClaimRequest(
             worker_id=self._worker_id,
             limit=limit,
@@ -151,12 +151,12 @@ class Poller(Service):
             queues=self._options.queues,
             exclude_queues=self._options.exclude_queues,
             exclude_types=exclude_types,
-            suspects=any(pool.idle for pool in self._pools.values()) and self._holdings.calm,
+            suspects=all(self._pools[kind].idle for kind in _kinds()) and self._holdings.calm,
         )
         sent = time.monotonic()
         jobs: list[ClaimedJob] = Job.objects.db_manager(self._alias).claim_for_worker(request)
         self.claimed += len(jobs)
-        self._note(jobs, time.monotonic() - sent, len(exclude_types) > len(self._unknown))
+        self._note(jobs, time.monotonic() - sent, past_full)
         attempts = [Attempt(job, self._worker_id, sent) for job in jobs]
         self._suspect = attempts[0] if attempts and attempts[0].job.crashes else None
         self._hand_over(attempts)
@@ -188,21 +188,26 @@ class Poller(Service):
             for attempt in pool.give_back_hoard():
                 self._settler.put(attempt, Released(attempt.job))
 
-    def _room(self) -> tuple[int, list[str]]:
-        """How many jobs to claim, and of which types none: those without a place, and those unknown here."""
+    def _room(self) -> tuple[int, list[str], bool]:
+        """How many jobs to claim; of which types none; and whether one kind of handler is full.
+
+        None of those unknown here, and of those without a place.
+        """
         now = time.monotonic()
         self._unknown = {name: until for name, until in self._unknown.items() if until > now}
-        kinds = registry.kinds() or {False}
+        kinds = _kinds()
         rooms = {kind: room for kind in kinds if (room := self._pools[kind].room) > 0}
         full = kinds - rooms.keys()
         if not rooms or (full and now < self._past_full_from):
-            return 0, []
+            return 0, [], bool(full)
         # What comes is of both kinds: so many that each finds a place, if they come as they lately did.
-        limit = min(int(room / max(self._shares[kind], 0.02)) for kind, room in rooms.items())
+        shares = self._shares if len(kinds) > 1 else dict.fromkeys(kinds, 1.0)
+        limit = min(int(room / max(shares[kind], 0.02)) for kind, room in rooms.items())
         limit = min(limit, self._holdings.room, LIMIT_MAX)
         if self._options.max_jobs is not None:
             limit = min(limit, self._options.max_jobs - self.claimed)
-        return limit, [*self._unknown, *(one.name for one in registry.all_types() if one.is_async in full)]
+        full_types = [one.name for one in registry.all_types() if one.is_async in full]
+        return limit, [*self._unknown, *full_types], bool(full)
 
     def _note(self, jobs: Sequence[ClaimedJob], took: float, past_full: bool) -> None:
         """Learn from a claim: how many of each kind come, and what looking past the full kind costs."""
@@ -225,3 +230,8 @@ class Poller(Service):
             self._next_due = 0.0 if until <= delay else self._next_due
             delay = min(delay, max(until, SHORT_STEP))
         return delay
+
+
+def _kinds() -> set[bool]:
+    """The kinds of handlers whose places count: async (True), plain (False)."""
+    return registry.kinds() or {False}

@@ -64,7 +64,7 @@ def restart_on_change(say: Callable[[str], object]) -> int:
     reloader.watch_apps()
     process: subprocess.Popen[bytes] | None = _start()
     for changed in reloader.ticks():
-        if signals.asked.is_set():
+        if signals.asked:
             return _end(process, signals)
         if process is not None and process.poll() is not None:
             code, process = process.returncode, None

@@ -6,9 +6,12 @@ import ctypes
 import os
 import signal
 import sys
-import threading
+import time
 from enum import IntEnum
 from types import FrameType
+
+#: Seconds between looks at the flag.
+TICK = 0.2
 
 
 class Exit(IntEnum):
@@ -23,16 +26,34 @@ class Exit(IntEnum):
 
 
 class StopSignals:
-    """Counts SIGTERM and SIGINT: one asks to stop, a second means at once."""
+    """Counts SIGTERM and SIGINT: one asks to stop, a second means at once.
+
+    No lock is taken in the handler, not even that of an Event: the thread it interrupts may hold it.
+    """
 
     def __init__(self) -> None:
         self.count = 0
-        self.asked = threading.Event()
+
+    @property
+    def asked(self) -> bool:
+        """Whether a stop was asked."""
+        return self.count > 0
 
     @property
     def insisted(self) -> bool:
         """Whether it was said twice."""
         return self.count > 1
+
+    def ask(self) -> None:
+        """Ask from within."""
+        self.count += 1
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until a stop is asked, at most so long; whether it was."""
+        deadline = time.monotonic() + seconds
+        while not self.asked and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, TICK))
+        return self.asked
 
     def install(self, *, ignore_interrupt: bool = False) -> None:
         """Catch them; a worker process leaves Ctrl-C, which the whole group gets, to its supervisor."""
@@ -41,7 +62,6 @@ class StopSignals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
-        self.asked.set()
 
 
 def die_with_parent(parent: int) -> None:

@@ -22,10 +22,8 @@ from .heartbeat import Heartbeat, Renewed
 from .maintenance import Departed, Maintenance
 from .options import WorkerOptions
 from .service import Backoff
-from .shutdown import Exit, StopSignals
+from .shutdown import TICK, Exit, StopSignals
 
-#: Seconds between looks at flags and processes.
-TICK = 0.2
 #: A process that lived for less (seconds) died "at once"; again and again, the next waits longer.
 AT_ONCE = 5.0
 LONGEST_PAUSE = 30.0
@@ -46,6 +44,7 @@ class Child:
     started: float
     facts: WorkerFacts | None = None  # once it has said who it is
     asked: bool = False  # to stop
+    leaving: bool = False  # it claims no more
 
     def is_running(self) -> bool:
         """Whether it can work: alive, and not stopped by SIGSTOP or a debugger."""
@@ -85,7 +84,7 @@ class Supervisor:
             return Exit.DONE
         self._heartbeat.start()
         self._maintenance.start()
-        while not self._signals.asked.is_set() and not self._died:
+        while not self._signals.asked and not self._died:
             self._start_missing()
             if not self._children and self._drained >= self._options.processes:
                 break
@@ -95,7 +94,7 @@ class Supervisor:
     def _wait_for_database(self) -> bool:
         """Whether the database answers and has the tables, before a signal came."""
         backoff = Backoff("waiting for the database", 5.0)
-        while not self._signals.asked.is_set():
+        while not self._signals.asked:
             try:
                 tables = connections[self._options.alias].introspection.table_names()
                 if Job._meta.db_table in tables:
@@ -106,11 +105,12 @@ class Supervisor:
                 pause = backoff.failed(error)
             finally:
                 connections[self._options.alias].close()
-            self._signals.asked.wait(pause)
+            self._signals.wait(pause)
         return False
 
     def _start_missing(self) -> None:
-        wanted = self._options.processes - self._drained - len(self._children)
+        staying = [one for one in self._children if not one.leaving]
+        wanted = self._options.processes - self._drained - len(staying)
         if wanted > 0 and time.monotonic() >= self._start_from:
             for _ in range(wanted):
                 self._children.append(self._start_child())
@@ -129,8 +129,7 @@ class Supervisor:
 
     def _watch(self, seconds: float) -> None:
         """Wait a little for what processes say, and see to those that have ended."""
-        silent = [one.pipe for one in self._children if one.facts is None]
-        wait([*(one.process.sentinel for one in self._children), *silent], seconds)
+        wait([part for one in self._children for part in (one.process.sentinel, one.pipe)], seconds)
         for one in list(self._children):
             self._hear(one)
             if one.process.exitcode is not None:
@@ -138,12 +137,15 @@ class Supervisor:
                 self._ended(one)
 
     def _hear(self, one: Child) -> None:
-        try:
-            if one.facts is None and one.pipe.poll():
-                _, one.facts = one.pipe.recv()
-                logs.process_started(one.process.pid, one.facts.id)
-        except (EOFError, OSError):
-            pass  # it died before it said anything; its exit code is seen next
+        # It died before it could say anything, perhaps; its exit code is seen next.
+        with contextlib.suppress(EOFError, OSError):
+            while one.pipe.poll():
+                word = one.pipe.recv()
+                if word == child.LEAVING:
+                    one.leaving = True
+                else:
+                    one.facts = word
+                    logs.process_started(one.process.pid, word.id)
 
     def _ended(self, one: Child) -> None:
         """A process is gone: what of its jobs, and when may the next one start."""

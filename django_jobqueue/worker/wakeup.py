@@ -30,6 +30,9 @@ except ImportError:  # a site on SQLite
 else:
     _BROKEN = (psycopg.Error, Error, OSError, ValueError)
 
+#: Seconds to wait at least after the connection that listens broke.
+BREATH = 0.1
+
 
 class Wakeup:
     """Waiting that only a word from within can end early."""
@@ -117,20 +120,28 @@ class PostgreSQLWakeup(Wakeup):
         self._waiting = True
         try:
             if not self._woken.is_set() and not (listening and self._notified):
-                sockets: list[Any] = [self._read_end, *([self._listening_on.fileno()] if listening else [])]
-                ready, _, _ = select.select(sockets, [], [], seconds)
-                if self._read_end in ready:
-                    os.read(self._read_end, 4096)
-                if listening and len(ready) > (self._read_end in ready):
-                    self._take_notifications()
+                self._wait_for_words(seconds, listening)
         except _BROKEN:
             self._drop()
+            super().wait(min(seconds, BREATH))  # whatever is wrong with the socket, never spin
         finally:
             self._waiting = False
         sign = self._woken.is_set() or self._notified
         self._woken.clear()
         self._notified = False
         return sign
+
+    def _wait_for_words(self, seconds: float, listening: bool) -> None:
+        # poll() and not select(), which knows no descriptor above 1,023.
+        poll = select.poll()
+        poll.register(self._read_end, select.POLLIN)
+        if listening:
+            poll.register(self._listening_on.fileno(), select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(seconds * 1_000)}
+        if self._read_end in ready:
+            os.read(self._read_end, 4_096)
+        if ready - {self._read_end}:
+            self._take_notifications()
 
     def close(self) -> None:
         """Close the pipe and the direct connection."""

@@ -42,8 +42,9 @@ class Worker:
         self._settler = Settler(self.id, self.options, self.holdings, self._on_settled, self._on_death)
         self._pools = self._make_pools()
         self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
-        self._renewed = Renewed(self._facts(), self.board)
-        self._heartbeat = Heartbeat(self.options, lambda: [self._renewed], self._on_death)
+        self.facts = self._facts()
+        renewed = Renewed(self.facts, self.board)
+        self._heartbeat = Heartbeat(self.options, lambda: [renewed], self._on_death)
         self._maintenance = Maintenance(self.options, self._on_death)
         self._started = False
 
@@ -137,6 +138,8 @@ class Worker:
         logs.worker_unfit(name)
         self.died.set()
         self.poller.ask_to_stop()
+        if self._embedded:
+            self._heartbeat.ask_to_stop()  # nobody replaces this worker: let its leases run out
 
 
 def _left(deadline: float) -> float:
