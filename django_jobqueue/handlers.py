@@ -178,8 +178,10 @@ class JobContext:
 
 def _share(current: float, total: float | None) -> float | None:
     """``current`` of ``total`` as 0 … 1; None if that is unknown. Any kind of number will do."""
-    if not total:
+    if total is None:
         return None
+    if not total:
+        return 0.0
     share = float(current) / float(total)
     return None if math.isnan(share) else min(max(share, 0.0), 1.0)
 

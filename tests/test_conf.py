@@ -8,6 +8,7 @@ from pytest_django import Settings
 
 from django_jobqueue import conf
 from django_jobqueue.models import JobStatus
+from django_jobqueue.worker import WorkerOptions
 
 DAY = timedelta(days=1)
 
@@ -161,4 +162,4 @@ def test_all_problems_are_told_at_once(settings: Settings) -> None:
 
 
 def test_four_heartbeats_fit_into_a_lease() -> None:
-    assert conf.JobQueueSettings(LEASE=60).heartbeat == 15
+    assert WorkerOptions(lease=60).heartbeat == 15

@@ -150,7 +150,7 @@ def test_only_waiting_jobs_are_rescheduled() -> None:
         ({"priority": 101}, "priority=101"),
         ({"priority": True}, "priority=True"),
         ({"run_after": 5}, "run_after=5"),
-        ({"run_after": timedelta(seconds=-1)}, "delay=-1"),
+        ({"run_after": timedelta(seconds=-1)}, "run_after="),
     ],
     ids=str,
 )

@@ -164,11 +164,12 @@ def test_an_unknown_job_that_was_asked_to_stop_is_cancelled() -> None:
 
 
 def test_what_a_worker_holds_by_the_table_is_released() -> None:
-    first, second, ended = claimed(), claimed(), claimed()
+    started, waiting, ended = claimed(), claimed(), claimed()
     other = claimed("other")
     Job.objects.complete(ended)
-    assert Job.objects.release_held(WORKER) == 2
-    assert counters(first) == counters(second) == counted(PENDING, releases=1)
+    assert Job.objects.release_held(WORKER, started={started.id}) == 2
+    assert counters(started) == counted(PENDING, releases=1)
+    assert counters(waiting) == counted(PENDING, releases=0)  # what had not started is nobody's fault
     assert [stored(job).status for job in (ended, other)] == [DONE, RUNNING]
     assert Job.objects.release_held("nobody") == 0
 
