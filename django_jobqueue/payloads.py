@@ -12,6 +12,8 @@ from .exceptions import InvalidPayload, InvalidResult
 #: Levels of nesting. SQLite's JSON functions stop at 1,000; anything this deep is a mistake.
 MAX_DEPTH = 200
 
+#: PostgreSQL writes floats from here on without a point or exponent.
+FLOAT_EXACT = 1e16
 #: Whole numbers up to here need no further look.
 INT_PLAIN = 2**63
 
@@ -21,8 +23,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def encode_payload(payload: Any, max_bytes: int) -> str:
     """The JSON text of a payload.
 
-    Tuples become lists (JSON has no tuple), and PostgreSQL gives whole floats from 1e16 on back as ints;
-    nothing else is changed. Raises ``InvalidPayload``, naming the
+    Tuples become lists (JSON has no tuple); nothing else is changed. Raises ``InvalidPayload``, naming the
     path inside the payload, for anything that is not a JSON object of JSON values or is over ``max_bytes``.
     """
     if not isinstance(payload, dict):
@@ -33,7 +34,10 @@ def encode_payload(payload: Any, max_bytes: int) -> str:
 
 
 def encode_result(result: Any, max_bytes: int) -> str | None:
-    """The JSON text of what a handler returned, None for None. Raises ``InvalidResult`` like the above."""
+    """The JSON text of what a handler returned, None for None. Raises ``InvalidResult`` like the above.
+
+    Only floats from 1e16 on are let through: PostgreSQL gives them back as whole numbers.
+    """
     if result is None:
         return None
     return _encoded(result, "result", max_bytes, InvalidResult)
@@ -66,8 +70,7 @@ def _check(value: Any, path: str, depth: int, error: type[InvalidPayload]) -> No
     if isinstance(value, str):
         _check_text(value, path, error)
     elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise error(path, f"{value!r} is not a JSON number. Pass None or text instead.")
+        _check_float(value, path, error)
     elif isinstance(value, dict | list | tuple):
         if depth >= MAX_DEPTH:
             raise error(path, f"nested deeper than {MAX_DEPTH} levels.")
@@ -94,6 +97,14 @@ def _check_inside(
             raise error(path, f"the key {key!r} is not text; JSON would change it. Use str(key).")
         _check_text(key, f"{path} key {clean_text(key)!r}", error)
         _check(item, f"{path}.{key}", depth, error)
+
+
+def _check_float(value: float, path: str, error: type[InvalidPayload]) -> None:
+    if not math.isfinite(value):
+        raise error(path, f"{value!r} is not a JSON number. Pass None or text instead.")
+    if abs(value) >= FLOAT_EXACT and error is not InvalidResult:
+        # A result may be rounded; refusing it would throw away a handler's work.
+        raise error(path, f"{value!r} would come back from PostgreSQL as a whole number. Pass int or text.")
 
 
 def _check_int(value: int, path: str, error: type[InvalidPayload]) -> None:

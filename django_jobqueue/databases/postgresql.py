@@ -25,6 +25,14 @@ _ARRAYS = {
 }
 
 
+def _by_key(rows: str) -> str:
+    # As an array of unknown length, the planner expects few ids and goes by primary key. A join it would
+    # rather do by reading the whole table, as long as that has some ten thousand rows.
+    return f"ANY(ARRAY({rows}))"
+
+
+_LOCKED = _by_key("SELECT locked_id FROM locked")
+
 #: By which a claim makes sure that a lock key is free. The advisory lock keeps two claims from taking one
 #: key at the same instant. The look that follows must see what a rival has committed just before it let go
 #: of that lock, which the claim's own snapshot need not show (then the unique index refuses the claim, and
@@ -88,6 +96,8 @@ class PostgreSQL(Database):
         return f"%({name})s::jsonb"
 
     def among(self, column: str, name: str, kind: str = "text") -> str:
+        if kind == "id":
+            return f"{column} = {_by_key(f'SELECT unnest(%({name})s::uuid[])')}"
         return f"{column} = ANY(%({name})s::{_ARRAYS[kind]})"
 
     def values(self, values: Iterable[Any]) -> Any:
@@ -110,10 +120,12 @@ class PostgreSQL(Database):
         # through the partial index of running jobs, with its dead entries, instead of the primary key.
         return f"""
             WITH given AS MATERIALIZED ({self.source(columns)}),
-            locked AS MATERIALIZED ({self._locked(self.among("job.id", "job_id", "id"), False, not wait)})
-            UPDATE {JOB_TABLE} AS job SET {assign}
-            FROM given JOIN locked ON locked.locked_id = given.job_id
-            WHERE job.id = locked.locked_id AND CASE WHEN {guard} THEN TRUE ELSE FALSE END
+            locked AS MATERIALIZED (
+                {self._locked(f"job.id = {_by_key('SELECT job_id FROM given')}", False, not wait)}
+            )
+            UPDATE {JOB_TABLE} AS job SET {assign} FROM given
+            WHERE job.id = {_LOCKED} AND job.id = given.job_id
+              AND CASE WHEN {guard} THEN TRUE ELSE FALSE END
             RETURNING {returning}"""
 
     def update_where(
@@ -121,7 +133,7 @@ class PostgreSQL(Database):
     ) -> str:
         return f"""
             WITH locked AS MATERIALIZED ({self._locked(where, limit, skip_locked)})
-            UPDATE {JOB_TABLE} AS job SET {assign} FROM locked WHERE job.id = locked.locked_id
+            UPDATE {JOB_TABLE} AS job SET {assign} WHERE job.id = {_LOCKED}
             RETURNING {returning}"""
 
     def _locked(self, where: str, limit: bool, skip_locked: bool, strength: str = "NO KEY UPDATE") -> str:
@@ -191,13 +203,13 @@ class PostgreSQL(Database):
             ),
             {self.placed("taken")},
             chosen AS MATERIALIZED (
-                SELECT p.id AS chosen_id, p.place FROM placed AS p
+                SELECT p.id FROM placed AS p
                 WHERE {self.takable}
                   AND (p.lock_key IS NULL OR django_jobqueue_lock_is_free(p.lock_key))
             )
-            UPDATE {JOB_TABLE} AS job SET {self.claimed()}
-            FROM chosen WHERE job.id = chosen.chosen_id
-            RETURNING {", ".join(columns)}, chosen.place"""
+            UPDATE {JOB_TABLE} AS job SET {self.claimed()} WHERE job.id = {_by_key("SELECT id FROM chosen")}
+            RETURNING {", ".join(columns)}, to_char(1000 - priority, '0000') || to_char(
+                run_after AT TIME ZONE 'UTC', ' YYYY-MM-DD HH24:MI:SS.US ') || id"""
 
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
@@ -212,7 +224,7 @@ class PostgreSQL(Database):
                 SET lease_until = {self.shifted(self.now, "%(lease)s")},
                     run_started_at = COALESCE(job.run_started_at, {self.shifted(self.now, "-given.age")})
                 FROM locked LEFT JOIN given ON given.job_id = locked.locked_id
-                WHERE job.id = locked.locked_id
+                WHERE job.id = locked.locked_id AND job.id = {_LOCKED}
             )
             SELECT worker_id, id, fence, cancel_requested_at FROM {JOB_TABLE} AS job
             WHERE job.status = 2 AND {self.among("job.worker_id", "workers")}"""
@@ -223,5 +235,5 @@ class PostgreSQL(Database):
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
         sql = f"""
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
-            DELETE FROM {JOB_TABLE} AS job USING locked WHERE job.id = locked.locked_id RETURNING job.id"""
+            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING job.id"""
         return len(self.run(connection, sql, {"ids": self.ids(ids)}))

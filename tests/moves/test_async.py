@@ -19,19 +19,32 @@ def test_a_job_lives_its_whole_life_in_async_code() -> None:
         same = await Job.objects.aenqueue(TYPE, dedupe_key="k")
         many = await Job.objects.aenqueue_many([(TYPE, {}), (TYPE, {})], queue="many")
         [held] = await Job.objects.aclaim(worker_id=WORKER)
+        ended = [
+            await Job.objects.arelease(held),
+            await Job.objects.asnooze((await Job.objects.aclaim(worker_id=WORKER))[0], 0),
+            await Job.objects.afail((await Job.objects.aclaim(worker_id=WORKER))[0], "no", delay=0),
+            await Job.objects.acomplete((await Job.objects.aclaim(worker_id=WORKER))[0], {"done": True}),
+        ]
         moved = await Job.objects.filter(queue="many").areschedule(priority=3)
         cancelled = await Job.objects.filter(queue="many").acancel("enough")
         retried = await Job.objects.filter(queue="many")[:1].aretry({"b": 2})
         pruned = await Job.objects.filter(queue="many").aprune(timedelta(0))
         counts = await Job.objects.acounts()
         return {
+            "ended": (ended, (await Job.objects.aget(pk=job.pk)).result),
             "claimed": (held.id, held.payload) == (job.id, {"a": 1}),
             "deduped": (same.id, same.created) == (again.id, False),
             "done": (len(many), moved.done, cancelled.done, retried.done, pruned),
             "counts": (counts[JobStatus.PENDING], counts[JobStatus.RUNNING]),
         }
 
-    assert run_async(life()) == {"claimed": True, "deduped": True, "done": (2, 2, 2, 1, 1), "counts": (2, 1)}
+    assert run_async(life()) == {
+        "ended": ([True] * 4, {"done": True}),
+        "claimed": True,
+        "deduped": True,
+        "done": (2, 2, 2, 1, 1),
+        "counts": (2, 1),
+    }
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,11 @@ def test_the_last_attempt_may_be_claimed_and_no_further() -> None:
         *(("worker_id", bad) for bad in ("", "w" * 65, None, 5, "a\x00")),
         *(("limit", bad) for bad in (0, -1, 10_001, True, 1.5, "3", None)),
         *(("lease", bad) for bad in (0, 0.5, -1, 86_401, True, "60", None, float("nan"), float("inf"))),
-        *((name, "abc") for name in ("queues", "exclude_queues", "exclude_types")),
+        *(
+            (name, bad)
+            for name in ("queues", "exclude_queues", "exclude_types")
+            for bad in ("abc", [1], [None])
+        ),
     ],
     ids=lambda value: repr(value)[:20],
 )

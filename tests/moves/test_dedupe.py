@@ -1,11 +1,14 @@
 """At most one active job has a dedupe key; a second is not made, and nothing breaks."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection, transaction
 
 from django_jobqueue.models import Job, JobStatus
 from tests.moves.factories import (
     TYPE,
+    ago,
     claim_again,
     claimed,
     enqueue,
@@ -16,6 +19,7 @@ from tests.moves.factories import (
     selected,
     statements,
     stored,
+    write,
 )
 
 pytestmark = pytest.mark.django_db
@@ -129,3 +133,23 @@ def test_a_key_is_free_again_after_its_job_is_removed() -> None:
     first = enqueue(dedupe_key="k")
     selected(first).delete()
     assert enqueue(dedupe_key="k").created is True
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_a_holder_that_expired_and_was_not_swept_yet_does_not_swallow_the_new_job(many: bool) -> None:
+    expired = enqueue(dedupe_key="k", expires_at=timedelta(0))
+    if many:
+        made, other = Job.objects.enqueue_many([{"job_type": TYPE, "dedupe_key": key} for key in "kl"])
+        assert other.created is True
+    else:
+        made = enqueue(dedupe_key="k")
+    assert made.created is True
+    assert made.id != expired.id
+    assert stored(expired).status == CANCELLED
+    assert "expires_at" in stored(expired).last_error
+
+
+def test_a_running_holder_past_its_expires_at_keeps_the_key() -> None:
+    running = claimed(dedupe_key="k", expires_at=timedelta(hours=1))
+    write(running, expires_at=ago(1))
+    assert enqueue(dedupe_key="k").id == running.id

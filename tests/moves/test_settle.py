@@ -1,6 +1,7 @@
 """``settle``: many outcomes of one worker at once, as its process hands them in."""
 
 import pytest
+from django.db import transaction
 
 from django_jobqueue.managers.failures import describe
 from django_jobqueue.managers.outcomes import Done, Failed, Outcome, Released, Snoozed
@@ -20,6 +21,7 @@ from tests.moves.factories import (
     statuses,
     stored,
 )
+from tests.moves.threads import PATIENCE, in_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -163,3 +165,29 @@ def test_an_unsure_outcome_of_a_job_that_is_gone_is_lost() -> None:
     selected(job).delete()
     outcome = failed(job, unsure=True)
     assert Job.objects.settle(WORKER, [outcome]).lost == [outcome]
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_rows_that_another_transaction_has_locked_are_held_up_and_their_neighbours_written() -> None:
+    locked, free = claimed(), claimed()
+    outcomes: list[Outcome] = [Done(locked), Done(free)]
+    with transaction.atomic():
+        Job.objects.select_for_update().get(pk=locked.pk)
+        with in_thread(lambda: Job.objects.settle(WORKER, outcomes, wait=False)) as answer:
+            settled = answer.result(PATIENCE)
+    assert (settled.written, settled.lost, settled.held_up) == ({free.id: DONE}, [], [outcomes[0]])
+    assert statuses(locked, free) == [RUNNING, DONE]
+    assert Job.objects.settle(WORKER, outcomes[:1], wait=False).written == {locked.id: DONE}
+
+
+def test_two_outcomes_of_one_job_in_a_batch_are_settled_one_after_the_other() -> None:
+    """The worker lost the first claim, got the job again, and both ended at once."""
+    earlier, other = claimed(), claimed()
+    Job.objects.release(earlier)
+    again = claim_again(earlier)
+    lost, kept = Done(earlier, result="1"), Done(again, result="2")
+    settled = Job.objects.settle(WORKER, [lost, kept, Done(other)])
+    assert settled.lost == [lost]
+    assert settled.written == {again.id: DONE, other.id: DONE}
+    assert stored(again).result == 2

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from django_jobqueue.exceptions import InvalidOption
-from django_jobqueue.managers.outcomes import UnknownHere
+from django_jobqueue.managers.outcomes import Released, UnknownHere
 from django_jobqueue.models import Job, JobStatus
 from tests.moves.factories import (
     WORKER,
@@ -172,6 +172,16 @@ def test_what_a_worker_holds_by_the_table_is_released() -> None:
     assert counters(waiting) == counted(PENDING, releases=0)  # what had not started is nobody's fault
     assert [stored(job).status for job in (ended, other)] == [DONE, RUNNING]
     assert Job.objects.release_held("nobody") == 0
+
+
+def test_giving_back_what_had_not_started_is_never_counted(settings: Settings) -> None:
+    settings.JOBQUEUE |= {"MAX_RELEASES": 0}
+    job = claimed(max_attempts=1)
+    for _ in range(3):
+        assert Job.objects.settle(WORKER, [Released(job)]).written == {job.id: PENDING}
+        job = claim_again(job)
+    assert counters(job) == counted(RUNNING, attempts=1, fence=4)
+    assert Job.objects.settle(WORKER, [Released(job, 0.5)]).written == {job.id: DEAD}
 
 
 def test_only_those_claims_are_released_that_were_named() -> None:
