@@ -40,7 +40,8 @@ def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log
     threading.Thread(target=_watch_parent, args=(pipe, signals), name="jobqueue-parent", daemon=True).start()
     worker.start()
     code = _work(worker, signals)
-    pipe.send(LEAVING)  # the next process need not wait for the last job of this one
+    if code is Exit.RECYCLED:
+        pipe.send(LEAVING)  # the next process need not wait for the last job of this one
     worker.stop(timeout=None if code is Exit.UNFIT else FOR_EVER)
     worker.board.farewell(code)
     logging.shutdown()
