@@ -37,7 +37,9 @@ def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log
 
     worker = Worker(options=options, board=Board(memory))
     pipe.send(worker.facts)
-    threading.Thread(target=_watch_parent, args=(pipe, signals), name="jobqueue-parent", daemon=True).start()
+    threading.Thread(
+        target=_watch_parent, args=(pipe, signals, worker), name="jobqueue-parent", daemon=True
+    ).start()
     worker.start()
     code = _work(worker, signals)
     if code is Exit.RECYCLED:
@@ -66,10 +68,11 @@ def _work(worker: Worker, signals: StopSignals) -> Exit:
     return Exit.DONE
 
 
-def _watch_parent(pipe: Connection, signals: StopSignals) -> None:
+def _watch_parent(pipe: Connection, signals: StopSignals, worker: Worker) -> None:
     """ "stop" from the supervisor is a graceful stop; the pipe's end is the supervisor's death."""
     try:
         while pipe.recv():
+            worker.ask_to_stop()
             signals.ask()
     except (EOFError, OSError):
         os._exit(Exit.DONE)

@@ -166,9 +166,9 @@ class Supervisor:
 
     def _stop(self) -> Exit:
         """Grace for running jobs; then, or at a second signal, kill, and give their jobs back."""
-        logs.stopping(self._options.grace, len(self._children))
         for one in self._children:
             one.ask_to_stop()
+        logs.stopping(self._options.grace, len(self._children))
         deadline = time.monotonic() + self._options.grace
         while self._children and time.monotonic() < deadline and not self._signals.insisted:
             self._watch(TICK)
