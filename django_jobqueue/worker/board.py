@@ -29,6 +29,13 @@ class Board:
         self._memory = memoryview(memory).cast("B")
         self._free = list(range(SLOTS - 1, -1, -1))  # used by the worker process alone
 
+    @classmethod
+    def new(cls, memory: Any) -> Board:
+        """A board for a worker that starts now: nothing can have lapsed before."""
+        board = cls(memory)
+        _RENEWAL.pack_into(board._memory, 0, time.monotonic(), 0)
+        return board
+
     # The worker process writes what it starts …
 
     @property
@@ -73,10 +80,10 @@ class Board:
         """All leases were renewed by a statement sent and answered at these times."""
         last, lapses = _RENEWAL.unpack_from(self._memory)
         # Answered later than the lease before had lasted: others may have taken jobs back in between.
-        _RENEWAL.pack_into(self._memory, 0, sent, lapses + (1 if last and answered >= last + lease else 0))
+        _RENEWAL.pack_into(self._memory, 0, sent, lapses + (1 if answered >= last + lease else 0))
 
     @property
     def renewal(self) -> tuple[float, int]:
-        """When the last renewal was sent (0: never), and how often leases had lapsed before one."""
+        """When the last renewal was sent, or the worker started; how often leases had lapsed before one."""
         sent, lapses = _RENEWAL.unpack_from(self._memory)
         return sent, lapses

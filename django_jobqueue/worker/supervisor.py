@@ -117,6 +117,7 @@ class Supervisor:
 
     def _start_child(self) -> Child:
         memory = _spawn.RawArray("B", SIZE)
+        board = Board.new(memory)
         ours, theirs = _spawn.Pipe()
         process = _spawn.Process(
             target=child.main,
@@ -125,7 +126,7 @@ class Supervisor:
         )
         process.start()
         theirs.close()
-        return Child(process, ours, Board(memory), time.monotonic())
+        return Child(process, ours, board, time.monotonic())
 
     def _watch(self, seconds: float) -> None:
         """Wait a little for what processes say, and see to those that have ended."""

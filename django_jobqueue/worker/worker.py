@@ -37,7 +37,7 @@ class Worker:
         self.id = uuid.uuid4().hex
         self.died = threading.Event()
         self._embedded = board is None
-        self.board = board or Board(bytearray(SIZE))
+        self.board = board or Board.new(bytearray(SIZE))
         self.holdings = Holdings(self.board, self.options.lease)
         self._settler = Settler(self.id, self.options, self.holdings, self._on_settled, self._on_death)
         self._pools = self._make_pools()

@@ -42,7 +42,7 @@ def test_a_board_tells_what_has_started_and_for_how_long() -> None:
 
 
 def test_a_board_has_a_slot_for_each_job_held_and_no_more() -> None:
-    board = Board(bytearray(SIZE))
+    board = Board.new(bytearray(SIZE))
     slots = [board.take() for _ in range(SLOTS)]
     assert (board.free, len(set(slots))) == (0, SLOTS)
     with pytest.raises(IndexError):
@@ -52,31 +52,38 @@ def test_a_board_has_a_slot_for_each_job_held_and_no_more() -> None:
 
 
 def test_a_board_counts_the_lapses_before_a_renewal() -> None:
-    board = Board(bytearray(SIZE))
-    assert board.renewal == (0.0, 0)
-    board.renewed(100.0, 100.1, lease=10)
-    board.renewed(105.0, 105.1, lease=10)
-    assert board.renewal == (105.0, 0)
-    board.renewed(114.9, 115.0, lease=10)  # answered too late to be sure, although it was sent in time
-    assert board.renewal == (114.9, 1)
+    board = Board.new(bytearray(SIZE))
+    start, lapses = board.renewal
+    assert lapses == 0
+    board.renewed(start + 5, start + 5.1, lease=10)
+    assert board.renewal == (start + 5, 0)
+    board.renewed(start + 14.9, start + 15.1, lease=10)  # sent in time, answered too late to be sure
+    assert board.renewal == (start + 14.9, 1)
 
 
 # Holdings.
 
 
+def board_of(age: float) -> Board:
+    """The board of a worker that was last renewed, or started, so many seconds ago."""
+    board = Board.new(bytearray(SIZE))
+    board.renewed(monotonic() - age, monotonic() - age, lease=1)
+    return board
+
+
 def test_a_job_may_start_while_its_lease_is_known_to_hold() -> None:
-    holdings = Holdings(Board(bytearray(SIZE)), lease=10)
+    holdings = Holdings(board_of(age=10.5), lease=10)
     fresh, old = attempt(), attempt(monotonic() - 11)
     holdings.add([fresh, old])
     assert holdings.is_held(fresh)
     assert not holdings.is_held(old)
 
-    holdings.board.renewed(monotonic() - 1, monotonic(), 10)
+    holdings.board.renewed(monotonic() - 1, monotonic() - 1, 10)
     assert holdings.is_held(old)
 
 
 def test_after_a_lapse_nothing_starts_until_the_table_was_asked() -> None:
-    holdings = Holdings(Board(bytearray(SIZE)), lease=10)
+    holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
     kept, lost = attempt(), attempt()
     holdings.add([kept, lost])
     now = monotonic()
@@ -93,7 +100,7 @@ def test_after_a_lapse_nothing_starts_until_the_table_was_asked() -> None:
 
 
 def test_another_fence_is_another_claim_and_a_claim_after_the_look_is_not_lost() -> None:
-    holdings = Holdings(Board(bytearray(SIZE)), lease=10)
+    holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
     stale, younger = attempt(fence=1), attempt(claimed=monotonic() + 60)
     holdings.add([stale, younger])
     holdings.compare(monotonic(), 0, {stale.job.id: (2, False)})
@@ -101,7 +108,7 @@ def test_another_fence_is_another_claim_and_a_claim_after_the_look_is_not_lost()
 
 
 def test_a_cancel_is_noted() -> None:
-    holdings = Holdings(Board(bytearray(SIZE)), lease=10)
+    holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
     one = attempt()
     holdings.add([one])
     holdings.compare(monotonic(), 0, {one.job.id: (1, True)})
@@ -109,14 +116,14 @@ def test_a_cancel_is_noted() -> None:
 
 
 def test_waiting_for_a_renewal_ends_with_the_worker() -> None:
-    holdings = Holdings(Board(bytearray(SIZE)), lease=1)
+    holdings = Holdings(board_of(age=5), lease=1)
     one, stop = attempt(monotonic() - 5), threading.Event()
     threading.Timer(0.1, stop.set).start()
     assert not holdings.wait_until_held(one, stop)
 
 
 def test_slots_come_back_when_jobs_are_settled() -> None:
-    holdings = Holdings(Board(bytearray(SIZE)), lease=10)
+    holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
     some = [attempt() for _ in range(3)]
     holdings.add(some)
     holdings.begin(some[0])
@@ -252,3 +259,14 @@ def test_a_job_of_another_queue_does_not_end_a_wait() -> None:
     Job.objects.enqueue("tests:touch", queue="b")
     assert wakeup.wait(0.3) is False
     wakeup.close()
+
+
+def test_a_first_renewal_after_a_whole_lease_leaves_doubt() -> None:
+    # A process that was stopped before its first renewal has as little right to its jobs as a later one.
+    board = Board.new(bytearray(SIZE))
+    holdings = Holdings(board, lease=2)
+    started, _ = board.renewal
+
+    board.renewed(started + 3, started + 3, 2)
+
+    assert holdings.in_doubt
