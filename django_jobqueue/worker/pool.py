@@ -8,6 +8,7 @@ import contextvars
 import queue
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,7 +51,7 @@ class Pace:
         return min(int(width * AHEAD / max(self._mean, 1e-6)), MOST_AHEAD)
 
 
-class Pool:
+class Pool(ABC):
     """So many handlers at once, and some jobs that wait for their turn, oldest claim first."""
 
     def __init__(
@@ -74,9 +75,9 @@ class Pool:
         self._moved = time.monotonic()  # when a job last came in or started
 
     @property
+    @abstractmethod
     def waiting(self) -> int:
         """Jobs that have not started."""
-        raise NotImplementedError
 
     @property
     def idle(self) -> int:
@@ -107,17 +108,17 @@ class Pool:
         self._pace.forget()
         return self.take_back()
 
+    @abstractmethod
     def put(self, attempts: Sequence[Attempt]) -> None:
         """Run these as soon as there is a place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take_back(self) -> list[Attempt]:
         """The jobs that have not started; they will not start here any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop(self, timeout: float | None) -> bool:
         """End when running handlers have ended; whether they have."""
-        raise NotImplementedError
 
     def _ended(self, attempt: Attempt) -> None:
         attempt.ended = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from django.db import connections
@@ -11,7 +12,7 @@ from django.db import connections
 from .. import logs
 
 
-class Service:
+class Service(ABC):
     """A thread with a loop. ``stop`` waits, may be called twice and before ``start``."""
 
     def __init__(self, name: str, on_death: Callable[[str], None]) -> None:
@@ -37,9 +38,9 @@ class Service:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    @abstractmethod
     def run(self) -> None:
         """The loop; returns when ``stopping`` is set."""
-        raise NotImplementedError
 
     def _live(self) -> None:
         try:
