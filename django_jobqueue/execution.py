@@ -15,15 +15,14 @@ from django.utils import timezone, translation
 
 from . import conf, logs, registry, signals
 from .databases import is_spoiled
-from .exceptions import ClaimLost, DeadJob, RetryJob, SnoozeJob
+from .exceptions import ClaimLost, SnoozeJob
 from .handlers import JobContext
 from .managers.claim import ClaimedJob
-from .managers.failures import describe
+from .managers.failures import describe, next_delay
 from .managers.outcomes import Done, Failed, Outcome, Snoozed, UnknownHere
 from .models import Job
 from .payloads import clean_text, decode, encode_result
 from .registry import JobType
-from .retries import DEFAULT_RETRY, delay_after
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -119,19 +118,7 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
     failure = describe(exception, trace or exception.__traceback__)
-    return Failed(attempt.job, started, failure=failure, delay=_delay(exception, attempt, job_type))
-
-
-def _delay(exception: BaseException, attempt: Attempt, job_type: JobType) -> float | None:
-    if isinstance(exception, (DeadJob, *job_type.never_retry)):
-        return None
-    if isinstance(exception, RetryJob) and isinstance(exception.delay, float):
-        return exception.delay
-    try:
-        return delay_after(job_type.retry, exception, attempt.job)
-    except BaseException:  # a rule that calls sys.exit() is just as broken
-        logs.retry_rule_failed(attempt.job)
-        return delay_after(DEFAULT_RETRY, exception, attempt.job)
+    return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
 
 
 def _as_a_request(

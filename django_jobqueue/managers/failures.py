@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import traceback
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..exceptions import JobControl
+from .. import logs
+from ..exceptions import DeadJob, JobControl, RetryJob
 from ..payloads import clean_text
+from ..registry import JobType
+from ..retries import DEFAULT_RETRY, delay_after
 
 #: Characters of a message, and of a traceback, kept for each attempt.
 MESSAGE_LIMIT = 2_000
@@ -45,6 +48,22 @@ def describe_cause(cause: type[Exception], message: str) -> Failure:
     path = f"{cause.__module__}.{cause.__qualname__}"
     error = {"exception": path, "message": message, "traceback": ""}
     return Failure(json.dumps(error), path, f"{path}: {message}")
+
+
+def next_delay(exception: BaseException, job: Any, job_type: JobType | None) -> float | None:
+    """Seconds until the next attempt, None for never: what the exception says, or else the type's rule.
+
+    A rule that is broken itself is logged, and the default delay is used: it must not cost a job.
+    """
+    if isinstance(exception, (DeadJob, *(job_type.never_retry if job_type else ()))):
+        return None
+    if isinstance(exception, RetryJob) and isinstance(exception.delay, float):
+        return exception.delay
+    try:
+        return delay_after(job_type.retry if job_type else DEFAULT_RETRY, exception, job)
+    except BaseException:  # a rule that calls sys.exit() is just as broken
+        logs.retry_rule_failed(job)
+        return delay_after(DEFAULT_RETRY, exception, job)
 
 
 def _path(exception: BaseException) -> str:

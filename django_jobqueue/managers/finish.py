@@ -16,10 +16,9 @@ from ..databases.base import Row
 from ..databases.clock import from_database
 from ..exceptions import InvalidOption, TooManyReleases, TooManySnoozes, UnknownTypeHere, as_seconds
 from ..payloads import encode_result
-from ..retries import DEFAULT_RETRY, delay_after
 from ..states import FINISHED, JobStatus
 from .base import Moves
-from .failures import describe, describe_cause
+from .failures import describe, describe_cause, next_delay
 from .outcomes import Done, Failed, Outcome, Released, Snoozed, UnknownHere
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ class FinishMoves(Moves):
         """
         exception = RuntimeError(error) if isinstance(error, str) else error
         if delay is BY_TYPE:
-            known = registry.find(job.job_type)
-            delay = delay_after(known.retry if known else DEFAULT_RETRY, exception, job)
+            delay = next_delay(exception, job, registry.find(job.job_type))
         elif delay is not None:
             delay = as_seconds(delay)
         outcome = Failed(job, failure=describe(exception), delay=delay)

@@ -1,8 +1,10 @@
 """Of all jobs with one lock key at most one runs at a time; the others wait and block nobody."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from django_jobqueue.databases import database_for
 from django_jobqueue.models import Job, JobStatus
@@ -13,7 +15,6 @@ from tests.moves.factories import (
     enqueue,
     ids,
     lose_lease,
-    make_due,
     statements,
     statuses,
     stored,
@@ -96,46 +97,63 @@ def test_a_job_may_have_both_keys() -> None:
     assert stored(second).status == PENDING
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_key_that_starts_elsewhere_after_our_look_is_a_normal_event(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The look is made blind here, so that the write meets the unique index as it does in a race."""
-    claimed(lock_key="k")
-    keyed = [enqueue(lock_key=key, priority=5) for key in ("k", "m", "k")]
-    plain = [enqueue() for _ in range(3)]
+@pytest.fixture
+def unblind(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Callable[[], None]]:
+    """No look at the running keys until it is called: the write meets the unique index, as in a race."""
     database = type(database_for("default"))
     due = database.due
 
     def blind(self: Any, request: Any, job: str) -> str:
         return due(self, request, job).replace("r.status = 2", "r.status = 9")
 
+    def end() -> None:
+        monkeypatch.undo()
+        database_for("default").prepare(connection)
+
     monkeypatch.setattr(database, "due", blind)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "CREATE OR REPLACE FUNCTION django_jobqueue_lock_is_free(key text) RETURNS boolean "
+                "LANGUAGE sql AS 'SELECT TRUE'"
+            )
+    yield end
+    end()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_starts_elsewhere_after_our_look_is_a_normal_event(unblind: Callable[[], None]) -> None:
+    claimed(lock_key="k")
+    keyed = [enqueue(lock_key=key, priority=5) for key in ("k", "m", "k")]
+    plain = [enqueue() for _ in range(3)]
     taken = ids(claim(10))
     assert set(taken) >= set(ids(plain))
     assert len(taken) == len(set(taken))
     assert statuses(keyed[0], keyed[2]) == [PENDING, PENDING]
-    monkeypatch.undo()
+    unblind()
     rest = ids(claim(10))
     assert sorted([*taken, *rest]) == sorted([keyed[1].id, *ids(plain)])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_collision_costs_a_few_statements_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collision_in_the_callers_transaction_leaves_it_usable(unblind: Callable[[], None]) -> None:
+    claimed(lock_key="k")
+    enqueue(lock_key="k")
+    with transaction.atomic():
+        assert not claim(10)
+        plain = enqueue()
+        assert ids(claim(10)) == [plain.id]
+    assert statuses(plain) == [RUNNING]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_collision_costs_a_few_statements_and_no_more(unblind: Callable[[], None]) -> None:
     claimed(lock_key="k")
     Job.objects.enqueue_many([{"job_type": TYPE, "lock_key": "k"}] * 50)
     plain = [enqueue(priority=-1) for _ in range(3)]
-    database = type(database_for("default"))
-    due = database.due
-    monkeypatch.setattr(
-        database,
-        "due",
-        lambda self, request, job: due(self, request, job).replace("r.status = 2", "r.status = 9"),
-    )
     with statements() as made:
         claim(10)
     assert len(made) <= 3
-    monkeypatch.undo()
-    make_due(*plain)
+    unblind()
     claim(10)
     assert statuses(*plain) == [RUNNING] * 3

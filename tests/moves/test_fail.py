@@ -11,6 +11,7 @@ from django_jobqueue import Retry, job, registry
 from django_jobqueue.exceptions import DeadJob, InvalidOption
 from django_jobqueue.managers.failures import describe
 from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.registry import JobType
 from tests.moves.factories import (
     WORKER,
     claim_again,
@@ -282,3 +283,19 @@ def test_a_huge_number_of_attempts_waits_no_longer_than_the_cap() -> None:
     held.refresh_from_db()
     assert Job.objects.fail(held, "no")
     assert 50 < seconds_from_now(stored(held).run_after) <= 60
+
+
+@pytest.mark.django_db
+def test_a_broken_retry_rule_does_not_cost_the_job() -> None:
+    def broken(exception: BaseException, job: Any) -> float:
+        raise SystemExit(3)
+
+    registry.register(JobType(name="tests:broken_rule", function=lambda: None, retry=broken))
+    try:
+        Job.objects.enqueue("tests:broken_rule")
+        [job] = Job.objects.claim(worker_id="w")
+        assert Job.objects.fail(job, ValueError("no"))
+        job.refresh_from_db()
+        assert (job.status, job.attempts) == (JobStatus.PENDING, 1)
+    finally:
+        registry.unregister("tests:broken_rule")
