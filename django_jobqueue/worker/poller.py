@@ -48,6 +48,7 @@ class Poller(Service):
         self._claiming = threading.Lock()
         self.drained = threading.Event()
         self.claimed = 0
+        self.begun = self.ended = 0  # claims sent; claims answered and handed over, or failed
         self._worker_id = worker_id
         self._options = options
         self._alias = options.alias
@@ -135,7 +136,11 @@ class Poller(Service):
         with self._claiming:
             if self._paused.is_set() or limit <= 0:
                 return min(self._options.poll_interval, STALE), False
-            jobs = self._claim(limit, exclude_types, past_full)
+            self.begun += 1
+            try:
+                jobs = self._claim(limit, exclude_types, past_full)
+            finally:
+                self.ended += 1
         if jobs:
             self._last_sign = time.monotonic()
             return 0.0, True

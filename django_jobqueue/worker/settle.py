@@ -45,6 +45,7 @@ class Settler(Service):
         worker_id: str,
         options: WorkerOptions,
         holdings: Holdings,
+        claims: Callable[[], tuple[int, int]],
         on_settled: Callable[[Sequence[Pair]], None],
         on_death: Callable[[str], None],
     ) -> None:
@@ -52,6 +53,7 @@ class Settler(Service):
         self._worker_id = worker_id
         self._alias = options.alias
         self._holdings = holdings
+        self._claims = claims  # how many were sent, and how many are over
         self._on_settled = on_settled
         self._outcomes: queue.SimpleQueue[Pair | None] = queue.SimpleQueue()
         self._backoff = Backoff("writing outcomes", min(options.heartbeat, 5.0))
@@ -59,6 +61,7 @@ class Settler(Service):
         self._look_at = 0.0  # when the table is to be asked what it says this worker holds
         self._heartbeat = options.heartbeat
         self._strays: set[tuple[UUID, int]] = set()
+        self._claims_before = 0  # claims that were sent when those were seen
         self._held_up: list[Pair] = []  # whose rows are locked by somebody else
         self._give_up = threading.Event()
         self._announcer = Announcer(on_death)
@@ -196,18 +199,21 @@ class Settler(Service):
     def _look(self, now: float) -> None:
         """Compare what the table says this worker holds with what is held here.
 
-        Renewal goes by worker, so a job that only the table knows of would be held for ever. It may be a
-        claim that is just being answered; if a second look still finds it, it is released.
+        Renewal goes by worker, so a job that only the table knows of would be held for ever. It may be of a
+        claim that is not yet handed over here, however long that takes: so it is released when a second
+        look still finds it, and every claim sent before the first look is over.
         """
         jobs = Job.objects.db_manager(self._alias)
         lapses = self._holdings.board.renewal[1]
         held = jobs.held_by(self._worker_id)
         self._holdings.compare(now, lapses, held)
-        known = self._holdings.ids
+        sent, over = self._claims()
+        known = self._holdings.ids  # read after the count of claims that are over
         strays = {(one, fence) for one, (fence, _) in held.items() if one not in known}
-        if confirmed := strays & self._strays:
+        confirmed = strays & self._strays if over >= self._claims_before else set()
+        if confirmed:
             logs.strays_released(jobs.release_held(self._worker_id, only=confirmed), self._worker_id)
-        self._strays = strays - confirmed
+        self._strays, self._claims_before = strays - confirmed, sent
         self._look_at = now + (TICK if self._strays else self._heartbeat)
 
     def _write_progress(self) -> None:

@@ -39,7 +39,9 @@ class Worker:
         self._embedded = board is None
         self.board = board or Board.new(bytearray(SIZE))
         self.holdings = Holdings(self.board, self.options.lease)
-        self._settler = Settler(self.id, self.options, self.holdings, self._on_settled, self._on_death)
+        self._settler = Settler(
+            self.id, self.options, self.holdings, self._claims, self._on_settled, self._on_death
+        )
         self._pools = self._make_pools()
         self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
         self.facts = self._facts()
@@ -127,6 +129,9 @@ class Worker:
             capacity=self.options.capacity,
             version=__version__,
         )
+
+    def _claims(self) -> tuple[int, int]:
+        return self.poller.begun, self.poller.ended
 
     def _on_room(self) -> None:
         self.poller.room_made()

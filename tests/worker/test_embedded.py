@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 from django.db import connection, connections
@@ -11,6 +12,8 @@ from django.db import connection, connections
 from django_jobqueue.models import Job
 from django_jobqueue.models import Worker as WorkerRow
 from django_jobqueue.worker import Worker
+from django_jobqueue.worker.poller import Poller
+from django_jobqueue.worker.settle import Settler
 from tests.jobsapp.ledger import Ledger
 from tests.waiting import equals, eventually, outlast
 from tests.worker.handlers import DONE, PENDING, RUNNING, Handlers, fresh, standing, status, touches
@@ -252,3 +255,31 @@ def sessions() -> int:
     path = str(connections["default"].settings_dict["NAME"])
     links = (one for one in Path("/proc/self/fd").iterdir() if one.exists())
     return sum(str(one.readlink()) == path for one in links)
+
+
+def test_a_claim_that_is_handed_over_late_is_not_taken_for_a_stray(
+    start_worker: Start, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The machine may be so busy that seconds pass between the claim and the moment its jobs are known here.
+    looks: list[float] = []
+    late = threading.Event()
+    look, hand_over = Settler._look, Poller._hand_over
+
+    def counted(self: Settler, now: float) -> None:
+        look(self, now)
+        looks.append(now)
+        if len(looks) >= 4:
+            late.set()
+
+    def delayed(self: Poller, attempts: Any) -> None:
+        if attempts:
+            late.wait(30)
+        hand_over(self, attempts)
+
+    monkeypatch.setattr(Settler, "_look", counted)
+    monkeypatch.setattr(Poller, "_hand_over", delayed)
+    job = Job.objects.enqueue("tests:touch")
+    start_worker(threads=1)
+
+    equals(DONE, lambda: status(job))
+    assert (Job.objects.get(pk=job.pk).fence, len(ledger.runs())) == (1, 1)
