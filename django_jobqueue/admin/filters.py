@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
@@ -32,14 +33,14 @@ def recent_pairs(request: HttpRequest) -> set[tuple[str, str]]:
     return pairs
 
 
-class NameFilter(admin.SimpleListFilter):
+class NameFilter(ABC, admin.SimpleListFilter):
     """Jobs of one name; a name that is not offered can still be asked for in the address."""
 
     field: str
 
+    @abstractmethod
     def names(self, request: HttpRequest) -> set[str]:
         """The names to offer."""
-        raise NotImplementedError
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """The names to offer, and the one that is chosen now."""
