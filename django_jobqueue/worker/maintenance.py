@@ -39,9 +39,10 @@ class Maintenance(Service):
         self._options = options
         self._departed: queue.SimpleQueue[Departed | None] = queue.SimpleQueue()
         self._backoff = Backoff("taking care of the queue", options.heartbeat / 2)
-        # After a start or an outage one heartbeat passes first: an outage longer than the leases must not
-        # cost every living worker its jobs.
+        # An outage longer than the leases must not cost every living worker its jobs: after a start one
+        # heartbeat passes before anything is reaped, after an outage a whole lease from the first answer.
         self._reap_from = time.monotonic() + options.heartbeat
+        self._interrupted = False
         self._prune_from = time.monotonic() + random.uniform(0, PRUNE_INTERVAL)  # noqa: S311 - spread
 
     def departed(self, worker: Departed) -> None:
@@ -71,7 +72,7 @@ class Maintenance(Service):
             return self._departed.get(timeout=pause)
         except queue.Empty:
             if time.monotonic() - begun > pause + self._options.heartbeat / 2:
-                self._reap_from = time.monotonic() + self._options.heartbeat  # this process was stopped
+                self._interrupted = True  # this process was stopped, and perhaps the whole machine
             return None
 
     def _exhaust(self, sweep: Callable[[], int]) -> None:
@@ -97,9 +98,16 @@ class Maintenance(Service):
             if self.stopping.wait(self._backoff.failed(error)):
                 time.sleep(0.1)
             done = False
-        if not done or time.monotonic() - begun > self._options.heartbeat:
-            self._reap_from = time.monotonic() + self._options.heartbeat
+        self._interrupted |= not done or time.monotonic() - begun > self._options.lease / 2
         return done
+
+    def _reap_if_leases_can_be_trusted(self) -> None:
+        """Reap, unless others may just not have come to renew: from the first answer on they have a lease."""
+        if self._interrupted:
+            self._interrupted = False
+            self._reap_from = time.monotonic() + self._options.lease
+        if time.monotonic() >= self._reap_from:
+            self._exhaust(Job.objects.db_manager(self._options.alias).reap)
 
     def _take_over(self, departed: Departed) -> None:
         """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released."""
@@ -115,8 +123,7 @@ class Maintenance(Service):
     def _sweep(self) -> None:
         jobs = Job.objects.db_manager(self._options.alias)
         self._exhaust(jobs.expire)
-        if time.monotonic() >= self._reap_from:
-            self._exhaust(jobs.reap)
+        self._reap_if_leases_can_be_trusted()
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL
             if jobs.prune(most=PRUNE_MOST) >= PRUNE_MOST:

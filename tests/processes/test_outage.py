@@ -96,7 +96,7 @@ def test_an_outage_longer_than_the_lease_takes_no_job_from_a_living_worker(
     server.start()
     for worker in workers:
         worker.says("The database is back: renewing leases")
-    outlast(lease)
+    outlast(lease * 1.5)  # by then the leases of before the outage would have been reaped
     gate.touch()
 
     equals(DONE, lambda: status(job))
