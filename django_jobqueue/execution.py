@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import DatabaseError, connections, transaction
+from django.db.backends.signals import connection_created
 from django.utils import timezone, translation
 
 from . import conf, logs, registry, signals
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Characters of a progress note that are kept.
 NOTE_LIMIT = 1_000
+#: Seconds for which a connection that was found usable after a job is not looked at before the next.
+STILL_USABLE = 1.0
 
 
 class Attempt:
@@ -128,18 +133,45 @@ def _as_a_request(
     alias: str,
 ) -> Outcome | None:
     """Connections as around a request: those too old or broken are closed, before and after."""
-    for connection in connections.all(initialized_only=True):
-        connection.queries_log.clear()
-        connection.close_if_unusable_or_obsolete()
+    if time.monotonic() - _thread.left > STILL_USABLE:
+        for connection in connections.all(initialized_only=True):
+            connection.close_if_unusable_or_obsolete()
     try:
         signals.announce(signals.job_started, Job, attempt.job)
         return perform(attempt, job_type, alias)
     finally:
-        for connection in connections.all(initialized_only=True):
-            if is_spoiled(connection):
-                _replace(connection, attempt)
-            else:
-                connection.close_if_unusable_or_obsolete()
+        if _thread.has_connections:
+            _leave_connections(attempt)
+        _thread.left = time.monotonic()
+
+
+class _Thread(threading.local):
+    """What is known of this thread's connections. Looking is a third of what a small job costs."""
+
+    has_connections = True  # perhaps: until somebody has looked
+    left = 0.0  # when the last job ended
+
+
+_thread = _Thread()
+
+
+def _note_connection(**kwargs: Any) -> None:
+    _thread.has_connections = True
+
+
+connection_created.connect(_note_connection, dispatch_uid="django_jobqueue.execution")
+
+
+def _leave_connections(attempt: Attempt) -> None:
+    """No transaction survives the job, nor does its query log."""
+    here = connections.all(initialized_only=True)
+    for connection in here:
+        connection.queries_log.clear()
+        if is_spoiled(connection):
+            _replace(connection, attempt)
+        else:
+            connection.close_if_unusable_or_obsolete()
+    _thread.has_connections = any(connection.connection is not None for connection in here)
 
 
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
@@ -149,7 +181,7 @@ def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
 
 
 async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
-    if signals.job_started.has_listeners(Job):
+    if signals.has_listeners(signals.job_started, Job):
         await sync_to_async(signals.announce)(signals.job_started, Job, attempt.job)
     with _surroundings(attempt):
         result = await _call(job_type, attempt)
@@ -187,13 +219,17 @@ def _done(attempt: Attempt, result: Any) -> Done:
     return Done(attempt.job, attempt.since_claim(), encode_result(result, conf.current().MAX_RESULT_BYTES))
 
 
-@contextlib.contextmanager
-def _surroundings(attempt: Attempt) -> Iterator[None]:
+def _surroundings(attempt: Attempt) -> contextlib.AbstractContextManager[None]:
     """The language and time zone that were active where the job was enqueued, if not the site's own."""
-    if attempt.job.context_text == "{}":
-        yield
-        return
-    context = decode(attempt.job.context_text)
+    text = attempt.job.context_text
+    return _NO_CONTEXT if text == "{}" else _restored(decode(text))
+
+
+_NO_CONTEXT = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _restored(context: dict[str, Any]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if "language" in context:
             stack.enter_context(translation.override(context["language"]))

@@ -18,6 +18,8 @@ FLOAT_EXACT = 1e16
 INT_PLAIN = 2**63
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+#: Without the search for blanks around it, half the work of ``json.loads``: the database gives none.
+_decode = json.JSONDecoder().raw_decode
 
 
 def encode_payload(payload: Any, max_bytes: int) -> str:
@@ -45,7 +47,7 @@ def encode_result(result: Any, max_bytes: int) -> str | None:
 
 def decode(text: str) -> Any:
     """What ``encode_payload`` or ``encode_result`` was given."""
-    return json.loads(text)
+    return _decode(text)[0]
 
 
 def _encoded(value: Any, path: str, max_bytes: int, error: type[InvalidPayload]) -> str:

@@ -45,9 +45,14 @@ def delivered_by(delivery: Delivery) -> Iterator[None]:
         _delivery.reset(token)
 
 
+def has_listeners(signal: Signal, sender: Any) -> bool:
+    """Whether anybody listens. Django's own answer takes a lock, which nobody needs where there is no receiver."""
+    return bool(signal.receivers) and signal.has_listeners(sender)
+
+
 def announce(signal: Signal, sender: Any, job: Any, **facts: Any) -> None:
-    """Send ``signal`` to whoever listens; costs one look-up when nobody does."""
-    if not signal.has_listeners(sender):
+    """Send ``signal`` to whoever listens; costs next to nothing when nobody does."""
+    if not has_listeners(signal, sender):
         return
     delivery = _delivery.get()
     if delivery is None:

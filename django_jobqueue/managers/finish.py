@@ -30,14 +30,21 @@ BY_TYPE: Any = object()
 
 @dataclass(slots=True)
 class Settlement:
-    """What came of a batch of outcomes: the new status of each job written, and those not written."""
+    """What came of a batch of outcomes: those written, with the job's new status, and those not written."""
 
-    written: dict[UUID, JobStatus] = field(default_factory=dict)
+    accepted: list[tuple[Outcome, JobStatus]] = field(default_factory=list)
     lost: list[Outcome] = field(default_factory=list)
     held_up: list[Outcome] = field(default_factory=list)  # their rows are locked by another transaction
 
+    @property
+    def written(self) -> dict[UUID, JobStatus]:
+        """The new status of each job whose outcome was accepted."""
+        return {outcome.job.id: status for outcome, status in self.accepted}
+
     def __or__(self, other: Settlement) -> Settlement:
-        return Settlement(self.written | other.written, self.lost + other.lost, self.held_up + other.held_up)
+        return Settlement(
+            self.accepted + other.accepted, self.lost + other.lost, self.held_up + other.held_up
+        )
 
 
 class FinishMoves(Moves):
@@ -99,21 +106,39 @@ class FinishMoves(Moves):
         written the first time, it counts as written. Without ``wait``, rows that another transaction has
         locked are passed over and answered as held up.
         """
-        kinds: dict[type[Outcome], dict[UUID, Outcome]] = defaultdict(dict)
+        kinds: dict[type[Outcome], list[Outcome]] = defaultdict(list)
+        twice: list[Outcome] = []  # a lost claim of a job and a later one: one after the other
+        seen: set[int] = set()
         for outcome in outcomes:
-            if outcome.job.id in kinds[type(outcome)]:  # a lost claim of the same job: one after the other
-                rest = [one for one in outcomes if one is not outcome]
-                return self.settle(worker_id, rest, wait=wait) | self.settle(worker_id, [outcome], wait=wait)
-            kinds[type(outcome)][outcome.job.id] = outcome
+            job_id = outcome.job.id.int  # a UUID's own hash is worked out in Python each time
+            (twice if job_id in seen else kinds[type(outcome)]).append(outcome)
+            seen.add(job_id)
         settlement = Settlement()
-        for kind, by_id in kinds.items():
-            rows = _WRITERS[kind](self, worker_id, list(by_id.values()), wait)
-            written = {self._database.to_id(row[0]): row for row in rows}
-            missing = {one: outcome for one, outcome in by_id.items() if one not in written}
-            if missing:
-                self._look_up(worker_id, missing, written, settlement)
-            self._tell([one for one in by_id.values() if one not in settlement.held_up], written, settlement)
-        return settlement
+        for kind, batch in kinds.items():
+            rows = _WRITERS[kind](self, worker_id, batch, wait)
+            if kind is Done and len(rows) == len(batch):
+                self._tell_done(batch, settlement)
+            else:
+                self._sort(worker_id, batch, rows, settlement)
+        return settlement | self.settle(worker_id, twice, wait=wait) if twice else settlement
+
+    def _tell_done(self, batch: Sequence[Outcome], settlement: Settlement) -> None:
+        """All were written, which is what mostly happens: nothing is looked up job by job."""
+        settlement.accepted += [(outcome, JobStatus.DONE) for outcome in batch]
+        if signals.has_listeners(signals.job_finished, self.model):
+            for outcome in batch:
+                self._announce_finished(outcome, JobStatus.DONE, "")
+
+    def _sort(
+        self, worker_id: str, batch: Sequence[Outcome], rows: Sequence[Row], settlement: Settlement
+    ) -> None:
+        """Which of a batch were written, by the rows that came back."""
+        written = {self._database.to_id(row[0]): row for row in rows}
+        missing = {one.job.id: one for one in batch if one.job.id not in written}
+        if missing:
+            self._look_up(worker_id, missing, written, settlement)
+        held_up = {one.job.id for one in settlement.held_up}
+        self._tell([one for one in batch if one.job.id not in held_up], written, settlement)
 
     def _look_up(
         self, worker_id: str, missing: dict[UUID, Outcome], written: dict[UUID, Row], settlement: Settlement
@@ -166,17 +191,20 @@ class FinishMoves(Moves):
                 logs.claim_lost(job)
                 continue
             status = JobStatus(row[2])
-            settlement.written[job.id] = status
+            settlement.accepted.append((outcome, status))
             failed = isinstance(outcome, Failed)
             if status is JobStatus.DONE:
-                signals.announce(signals.job_finished, self.model, job, status=status, error="")
+                self._announce_finished(outcome, status, "")
             elif status in FINISHED:
                 logs.attempt_failed(job, status.name, row[4], None)
-                signals.announce(signals.job_finished, self.model, job, status=status, error=row[4])
+                self._announce_finished(outcome, status, row[4])
             elif failed:
                 run_after = from_database(row[3])
                 logs.attempt_failed(job, status.name, row[4], run_after)
                 signals.announce(signals.job_retried, self.model, job, error=row[4], run_after=run_after)
+
+    def _announce_finished(self, outcome: Outcome, status: JobStatus, error: str) -> None:
+        signals.announce(signals.job_finished, self.model, outcome.job, status=status, error=error)
 
 
 def _complete(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
