@@ -47,6 +47,7 @@ class JobQueueSettings:
     LEASE: float = 60.0  # seconds a claim holds without renewal
     POLL_INTERVAL: float = 1.0  # seconds between two looks while idle
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
+    DURABLE_OUTCOMES: bool = False  # each outcome is written before the next job of its thread starts
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
 
@@ -149,6 +150,7 @@ def _is_span(value: Any) -> bool:
 def _kind_problems(given: Mapping[str, Any]) -> list[str]:
     kinds: dict[str, tuple[type, ...]] = {
         "DATABASE": (str, type(None)),
+        "DURABLE_OUTCOMES": (bool,),
         "LISTEN": (bool,),
         "LISTEN_DSN": (str, type(None)),
     }

@@ -46,6 +46,7 @@ class Attempt:
         "job",
         "lost",
         "note",
+        "on_settled",
         "progress",
         "report",
         "slot",
@@ -64,6 +65,7 @@ class Attempt:
         self.progress: float | None = None
         self.note = ""
         self.report: Callable[[Attempt], None] | None = None  # called when progress changed
+        self.on_settled: Callable[[], None] | None = None  # called when its outcome is written, or it is lost
         self.slot = -1  # where the process keeps note of its start
 
     def since_claim(self) -> float | None:

@@ -46,7 +46,7 @@ def delivered_by(delivery: Delivery) -> Iterator[None]:
 
 
 def has_listeners(signal: Signal, sender: Any) -> bool:
-    """Whether anybody listens. Django's own answer takes a lock, which nobody needs where there is no receiver."""
+    """Whether anybody listens. Django's own answer takes a lock, which is too much where nobody ever did."""
     return bool(signal.receivers) and signal.has_listeners(sender)
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .claiming import ClaimRequest
+from .clock import from_database
 from .database import Database
 from .holding import STARTED
 from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
@@ -178,21 +179,31 @@ class PostgreSQL(Database):
             {ON_CONFLICT if job.dedupe_key is not None else ""}
             RETURNING run_after, expires_at, created_at"""
         rows = self.run(connection, sql, job._asdict())
-        return rows[0] if rows else None
+        return tuple(map(from_database, rows[0])) if rows else None
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
         conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
+        # All have one created_at, and most the same run_after: sent once, read once.
         sql = f"""
-            INSERT INTO {JOB_TABLE} ({TARGET})
-            SELECT {", ".join(PLAIN)}, 1,
-                   COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
-                   COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
-                   {self.now}, {self.now}
-            FROM ({self.source(COLUMNS)}) AS given
-            {conflict}
-            RETURNING id, run_after, expires_at, created_at"""
+            WITH made AS (
+                INSERT INTO {JOB_TABLE} ({TARGET})
+                SELECT {", ".join(PLAIN)}, 1,
+                       COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
+                       COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
+                       {self.now}, {self.now}
+                FROM ({self.source(COLUMNS)}) AS given
+                {conflict}
+                RETURNING id, run_after, expires_at, created_at
+            )
+            SELECT id, NULLIF(run_after, created_at), expires_at,
+                   CASE row_number() OVER () WHEN 1 THEN created_at END
+            FROM made"""
         made = self.run(connection, sql, self.batch(COLUMNS, jobs))
-        return {row[0]: row[1:] for row in made}
+        now = from_database(made[0][3]) if made else None
+        return {
+            row[0]: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
+            for row in made
+        }
 
     def first_lane(self) -> str:
         return f"""(

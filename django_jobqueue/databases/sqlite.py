@@ -11,7 +11,7 @@ from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .claiming import ClaimRequest
-from .clock import UTC, as_text, process_now_text
+from .clock import UTC, as_text, from_database, process_now_text
 from .database import Database
 from .holding import STARTED
 from .inserting import ON_CONFLICT, PLAIN, TARGET, NewJob
@@ -111,7 +111,7 @@ class SQLite(Database):
         row = self._insert_params(job, datetime.datetime.now(UTC))
         sql = f"{self._insert_sql(job.dedupe_key is not None)} RETURNING run_after, expires_at, created_at"
         rows = self.run(connection, sql, row)
-        return rows[0] if rows else None
+        return tuple(map(from_database, rows[0])) if rows else None
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
         # executemany is the fastest way in and has no RETURNING, so keyed jobs are left to the look-up.
@@ -120,8 +120,13 @@ class SQLite(Database):
         rows = [self._insert_params(job, now) for job in jobs]
         with connection.cursor() as cursor:
             cursor.executemany(self._insert_sql(keyed), rows)
+        made_at = from_database(as_text(now))
         return {
-            job.id: (row["run_at"], row["expires_at"], row["now"])
+            job.id: (
+                made_at if row["run_at"] == row["now"] else from_database(row["run_at"]),
+                from_database(row["expires_at"]),
+                made_at,
+            )
             for job, row in zip(jobs, rows, strict=True)
             if job.dedupe_key is None
         }

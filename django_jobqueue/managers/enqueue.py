@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
@@ -18,9 +17,10 @@ from ..databases.clock import DatabaseNow, from_database
 from ..databases.inserting import NewJob
 from ..databases.waking import wake_workers
 from ..exceptions import EnqueueContended, InvalidOption
+from ..payloads import decode
 from ..states import ACTIVE, JobStatus
 from .base import Moves
-from .preparing import EnqueueOptions, known_options, prepare
+from .preparing import EnqueueOptions, current_context, known_options, prepare
 from .rescue import expired_reason
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class EnqueueMoves(Moves):
         Raises ``InvalidPayload``, ``UnknownJobType``, ``UnknownQueue`` or ``InvalidOption`` before
         anything is stored.
         """
-        new = prepare(job_type, payload, known_options(options))
+        new = prepare(job_type, payload, known_options(options), current_context())
         elsewhere = self._open_transaction_elsewhere()
         if elsewhere is not None:
             transaction.on_commit(lambda: self._enqueue([new]), using=elsewhere)
@@ -74,11 +74,12 @@ class EnqueueMoves(Moves):
         do not say otherwise. Dedupe keys are honoured row by row, also within the list. All or none are
         stored; 1,000 go into one statement.
         """
-        new = [prepare(*_split(one, options)) for one in jobs]
+        context = current_context()
+        new = [prepare(*_split(one, options), context) for one in jobs]
         elsewhere = self._open_transaction_elsewhere()
         if elsewhere is not None:
             transaction.on_commit(lambda: self._enqueue(new), using=elsewhere)
-            return [self._job(one, None) for one in new]
+            return self._instances([(one, None) for one in new])
         return self._enqueue(new)
 
     async def aenqueue(
@@ -115,8 +116,9 @@ class EnqueueMoves(Moves):
     def _told(self, jobs: list[Job]) -> list[Job]:
         """Tell receivers, workers and the log of the jobs that were made."""
         made = [job for job in jobs if job.created]
-        for job in made:
-            signals.announce(signals.job_enqueued, self.model, job)
+        if signals.has_listeners(signals.job_enqueued, self.model):
+            for job in made:
+                signals.announce(signals.job_enqueued, self.model, job)
         wake_workers(self.db, {job.queue for job in made})
         logs.enqueued(jobs)
         return jobs
@@ -133,8 +135,10 @@ class EnqueueMoves(Moves):
         raise EnqueueContended(str(new.dedupe_key))
 
     def _insert_all(self, new: Sequence[NewJob]) -> list[Job]:
-        # Sorted by key: two lists with the same keys in different orders would deadlock.
-        pending = sorted(new, key=lambda one: (one.dedupe_key or "", one.id))
+        pending = new
+        if any(one.dedupe_key is not None for one in new):
+            # By key: two lists with the same keys in different orders would deadlock.
+            pending = sorted(new, key=lambda one: (one.dedupe_key or "", one.id))
         jobs: dict[UUID, Job] = {}
         for _ in range(TRIES):
             left: list[NewJob] = []
@@ -148,12 +152,15 @@ class EnqueueMoves(Moves):
     def _insert_chunk(self, chunk: Sequence[NewJob], jobs: dict[UUID, Job]) -> list[NewJob]:
         """Insert a chunk and put its jobs into ``jobs``; returns those neither made nor found."""
         made = self._database.insert_many(self._connection, chunk)
+        for job in self._instances([(one, made[one.id]) for one in chunk if one.id in made]):
+            jobs[job.id] = job
+        if len(made) == len(chunk):
+            return []
         left = []
-        holders = self._holders([one.dedupe_key for one in chunk if one.id not in made])
-        for one in chunk:
-            if one.id in made:
-                jobs[one.id] = self._job(one, made[one.id])
-            elif one.dedupe_key in holders:
+        missing = [one for one in chunk if one.id not in made]
+        holders = self._holders([one.dedupe_key for one in missing])
+        for one in missing:
+            if one.dedupe_key in holders:
                 jobs[one.id] = job = copy.copy(holders[one.dedupe_key])
                 job.created = job.id == one.id
             else:
@@ -176,31 +183,54 @@ class EnqueueMoves(Moves):
             )
         return {key: job for key, job in holders.items() if key not in dead}
 
+    def _instances(self, rows: Sequence[tuple[NewJob, Row | None]]) -> list[Job]:
+        """The jobs as model instances. Django takes longer to make one than the database to store it."""
+        if not rows:
+            return []
+        first = self._job(*rows[0])
+        same, state = first.__dict__, type(first._state)
+        jobs = [first]
+        for new, row in rows[1:]:
+            job = self.model.__new__(self.model)
+            job.__dict__ = {**same, **_values(new, row), "errors": [], "_state": state()}
+            job._state.adding, job._state.db = False, first._state.db
+            jobs.append(job)
+        return jobs
+
     def _job(self, new: NewJob, row: Row | None) -> Job:
         """The job as a model instance, without asking the database again."""
-        run_after, expires_at, created_at = row or (new.run_at, new.expires_at, None)
-        times: dict[str, Any] = {
-            "run_after": from_database(run_after),
-            "expires_at": from_database(expires_at),
-            "created_at": from_database(created_at),
-            "updated_at": from_database(created_at),
-        }
-        job = self.model(
-            **times,
-            id=new.id,
-            job_type=new.job_type,
-            queue=new.queue,
-            priority=new.priority,
-            payload=json.loads(new.payload),
-            context=json.loads(new.context),
-            dedupe_key=new.dedupe_key,
-            lock_key=new.lock_key,
-            max_attempts=new.max_attempts,
-        )
+        values = _values(new, row)
+        created = values.pop("created")
+        job = self.model(**values)
         job._state.adding = False
         job._state.db = self.db
-        job.created = None if row is None else True
+        job.created = created
         return job
+
+
+def _values(new: NewJob, row: Row | None) -> dict[str, Any]:
+    """What a new job's attributes are, besides the defaults; no ``row``: it is not yet stored."""
+    run_after, expires_at, created_at = row or (
+        from_database(new.run_at),
+        from_database(new.expires_at),
+        None,
+    )
+    return {
+        "id": new.id,
+        "job_type": new.job_type,
+        "queue": new.queue,
+        "priority": new.priority,
+        "payload": decode(new.payload),
+        "context": decode(new.context),
+        "dedupe_key": new.dedupe_key,
+        "lock_key": new.lock_key,
+        "max_attempts": new.max_attempts,
+        "run_after": run_after,
+        "expires_at": expires_at,
+        "created_at": created_at,
+        "updated_at": created_at,
+        "created": None if row is None else True,
+    }
 
 
 def _chunks(new: Sequence[NewJob]) -> Iterator[list[NewJob]]:

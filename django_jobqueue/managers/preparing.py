@@ -47,7 +47,9 @@ def known_options(options: EnqueueOptions) -> EnqueueOptions:
     return options
 
 
-def prepare(job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOptions) -> NewJob:
+def prepare(
+    job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOptions, context: str
+) -> NewJob:
     """Check every argument and fill in what the type says. Raises the error classes of ``exceptions``."""
     using = conf.current()
     check_text("job_type", job_type, JOB_TYPE_LENGTH)
@@ -55,7 +57,7 @@ def prepare(job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOp
     payload = {} if payload is None else payload
     text = encode_payload(payload, using.MAX_PAYLOAD_BYTES)
     if registered is not None:
-        registered.bind((), payload)
+        registered.check(payload)
     run_at, run_delay = moment("run_after", options.get("run_after"))
     expires = options.get("expires_at")
     expires_at, expires_delay = moment("expires_at", expires)
@@ -65,7 +67,7 @@ def prepare(job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOp
         queue=_queue(options.get("queue"), registered, using),
         priority=_priority(options.get("priority"), registered),
         payload=text,
-        context=current_context(),
+        context=context,
         dedupe_key=_key("dedupe_key", options.get("dedupe_key"), registered, payload),
         lock_key=_key("lock_key", options.get("lock_key"), registered, payload),
         max_attempts=_max_attempts(options.get("max_attempts"), registered, using),

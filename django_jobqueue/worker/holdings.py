@@ -63,6 +63,8 @@ class Holdings:
             if attempt.slot >= 0:
                 self.board.give(attempt.slot)
                 attempt.slot = -1
+            if attempt.on_settled is not None:
+                attempt.on_settled()
         if not self._held:
             with self._changed:
                 self._changed.notify_all()

@@ -30,6 +30,7 @@ class WorkerOptions:
     lease: float = _setting("LEASE")  # seconds
     poll_interval: float = _setting("POLL_INTERVAL")  # seconds
     grace: float = _setting("GRACE")  # seconds
+    durable_outcomes: bool = _setting("DURABLE_OUTCOMES")  # written before the next job of that place starts
     drain: bool = False  # leave when nothing is due
     max_jobs: int | None = None  # a process is replaced after so many
     max_memory: int | None = None  # MiB; a process is replaced when it has more

@@ -20,7 +20,7 @@ from .holdings import Holdings
 from .options import WorkerOptions
 from .pool import STALE, Pool
 from .service import Backoff, Service
-from .settle import Pair, Settler
+from .settle import BATCH, Pair, Settler
 from .wakeup import Wakeup, leave_pool, make_wakeup
 
 #: Seconds for which a type that this worker does not know is left to others.
@@ -111,6 +111,8 @@ class Poller(Service):
                 self._next_due = min(self._next_due or due, due)
             if attempt.job.lock_key is not None or attempt is self._suspect:
                 self.wake()
+        if self._wants_room and not self._is_behind:
+            self.room_made()
 
     def _safe_poll(self) -> tuple[float, bool]:
         """``poll``, with an outage survived: the connection is dropped, and after a pause a new one tried."""
@@ -130,7 +132,7 @@ class Poller(Service):
         if self._suspect is not None and self._holdings.is_settling_in(self._suspect):
             return SHORT_STEP, False  # if it brings this process down again, nobody is beside it
         self._wants_room = True  # before the look: a handler that ends right after it is heard
-        limit, exclude_types, past_full = self._room()
+        limit, exclude_types, past_full = (0, [], False) if self._is_behind else self._room()
         self._wants_room = limit <= 0
         held_before = len(self._holdings)
         with self._claiming:
@@ -192,6 +194,11 @@ class Poller(Service):
         for pool in self._pools.values():
             for attempt in pool.give_back_hoard():
                 self._settler.put(attempt, Released(attempt.job))
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether outcomes come faster than they are written: then they would be written later and later."""
+        return self._settler.backlog > BATCH
 
     def _room(self) -> tuple[int, list[str], bool]:
         """How many jobs to claim; of which types none; and whether one kind of handler is full.

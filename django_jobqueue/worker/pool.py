@@ -1,22 +1,13 @@
-"""Where handlers run: plain ones in threads, async ones on an event loop of their own."""
+"""Where handlers run: what the pool of threads and the pool of coroutines have in common."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import contextvars
-import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from django.db import connections
-
-from .. import logs
-from ..execution import Attempt, execute, execute_async
+from ..execution import Attempt
 from ..managers.outcomes import Outcome
 from .holdings import Holdings
 
@@ -62,8 +53,10 @@ class Pool(ABC):
         settle: Settle,
         on_room: Callable[[], None],
         on_death: Callable[[str], None],
+        durable: bool = False,
     ) -> None:
         self.width = width
+        self._durable = durable  # a place is free only when the outcome is written
         self.stopping = threading.Event()
         self._alias = alias
         self._holdings = holdings
@@ -124,177 +117,3 @@ class Pool(ABC):
         attempt.ended = True
         if attempt.started is not None:
             self._pace.ran(time.monotonic() - attempt.started)
-
-
-class ThreadPool(Pool):
-    """Plain handlers."""
-
-    def __init__(self, *shared: Any) -> None:
-        super().__init__(*shared)
-        self._queue: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
-
-    @property
-    def waiting(self) -> int:
-        return self._queue.qsize()
-
-    def put(self, attempts: Sequence[Attempt]) -> None:
-        self._moved = time.monotonic()
-        for attempt in attempts:
-            self._queue.put(attempt)
-        while len(self._threads) < self.width and self.waiting > len(self._threads) - self._running:
-            self._start_thread()
-
-    def take_back(self) -> list[Attempt]:
-        taken: list[Attempt] = []
-        while True:
-            try:
-                attempt = self._queue.get_nowait()
-            except queue.Empty:
-                return taken
-            if attempt is None:  # a word to a thread to end: it stays
-                self._queue.put(None)
-                return taken
-            taken.append(attempt)
-
-    def _start_thread(self) -> None:
-        name = f"jobqueue-handler-{len(self._threads)}"
-        thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def stop(self, timeout: float | None) -> bool:
-        self.stopping.set()
-        for _ in self._threads:
-            self._queue.put(None)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for thread in self._threads:
-            thread.join(None if deadline is None else max(deadline - time.monotonic(), 0))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _work(self) -> None:
-        try:
-            while (attempt := self._queue.get()) is not None:
-                with self._lock:
-                    self._running += 1
-                try:
-                    self._run(attempt)
-                finally:
-                    with self._lock:
-                        self._running -= 1
-                    self._on_room()
-        except BaseException:  # not the handler's: execute() never raises
-            logs.service_died("handler thread")
-            self._on_death("handler thread")
-        finally:
-            connections.close_all()
-
-    def _run(self, attempt: Attempt) -> None:
-        if not self._holdings.wait_until_held(attempt, self.stopping):
-            self._holdings.remove([attempt])
-            return
-        self._moved = self._holdings.begin(attempt)
-        outcome = execute(attempt, self._alias)
-        self._ended(attempt)
-        self._settle(attempt, outcome)
-
-
-class AsyncPool(Pool):
-    """Async handlers, each a task with an empty context."""
-
-    def __init__(self, *shared: Any) -> None:
-        super().__init__(*shared)
-        self._queue: deque[Attempt] = deque()
-        self._thread: threading.Thread | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._empty = False  # stopped, and the last handler has ended
-
-    @property
-    def waiting(self) -> int:
-        return len(self._queue)
-
-    def put(self, attempts: Sequence[Attempt]) -> None:
-        self._moved = time.monotonic()
-        self._queue.extend(attempts)
-        if self._thread is None:
-            self._start_thread()
-        self._loop.call_soon_threadsafe(self._start_waiting)
-
-    def take_back(self) -> list[Attempt]:
-        taken = []
-        while self._queue:
-            try:
-                taken.append(self._queue.popleft())
-            except IndexError:  # the loop was faster
-                break
-        return taken
-
-    def _start_thread(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run_loop, name="jobqueue-async-handlers", daemon=True)
-        self._thread.start()
-
-    def stop(self, timeout: float | None) -> bool:
-        self.stopping.set()
-        if self._thread is None or not self._thread.is_alive():
-            return True
-        with contextlib.suppress(RuntimeError):  # the loop has just closed
-            self._loop.call_soon_threadsafe(self._stop_if_empty)
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
-
-    def _run_loop(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            while not self._empty:
-                # asyncio lets SystemExit and KeyboardInterrupt of any task through: a handler's, so go on.
-                with contextlib.suppress(SystemExit, KeyboardInterrupt):
-                    self._loop.run_forever()
-        except BaseException as error:
-            logs.service_died("async handlers", error)
-            self._on_death("async handlers")
-        finally:
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
-
-    def _stop_if_empty(self) -> None:
-        if self.stopping.is_set() and not self._tasks:
-            self._empty = True
-            self._loop.stop()
-
-    def _start_waiting(self) -> None:
-        """On the loop: start as many as there are places for."""
-        while self._queue and len(self._tasks) < self.width:
-            try:
-                attempt = self._queue.popleft()
-            except IndexError:
-                break
-            task = self._loop.create_task(self._run(attempt), context=contextvars.Context())
-            self._tasks.add(task)
-            self._running = len(self._tasks)
-            task.add_done_callback(self._task_ended)
-
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._running = len(self._tasks)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logs.service_died("async handlers", error)
-            self._on_death("async handlers")
-        self._start_waiting()
-        self._on_room()
-        self._stop_if_empty()
-
-    async def _run(self, attempt: Attempt) -> None:
-        while not self._holdings.is_held(attempt):
-            if attempt.lost or self.stopping.is_set():
-                self._holdings.remove([attempt])
-                return
-            await asyncio.sleep(0.1)
-        if attempt.lost:
-            self._holdings.remove([attempt])
-            return
-        self._moved = self._holdings.begin(attempt)
-        outcome = await execute_async(attempt)
-        self._ended(attempt)
-        self._settle(attempt, outcome)

@@ -73,6 +73,11 @@ class Settler(Service):
         else:
             self._outcomes.put((attempt, outcome))
 
+    @property
+    def backlog(self) -> int:
+        """Outcomes that wait to be written."""
+        return self._outcomes.qsize()
+
     def progressed(self, attempt: Attempt) -> None:
         """Its progress has changed; written at the next tick."""
         self._changed[attempt] = None

@@ -13,13 +13,15 @@ from .. import __version__, logs
 from ..managers.outcomes import Released
 from ..managers.workers import WorkerFacts
 from .board import SIZE, Board
+from .coroutines import AsyncPool
 from .heartbeat import Heartbeat, Renewed
 from .holdings import Holdings
 from .maintenance import Departed, Maintenance
 from .options import WorkerOptions
 from .poller import Poller
-from .pool import AsyncPool, Pool, ThreadPool
+from .pool import Pool
 from .settle import Settler
+from .threads import ThreadPool
 
 
 class Worker:
@@ -113,7 +115,14 @@ class Worker:
 
     def _make_pools(self) -> dict[bool, Pool]:
         """By "is async"; each starts with its first job."""
-        shared = (self.options.alias, self.holdings, self._settler.put, self._on_room, self._on_death)
+        shared = (
+            self.options.alias,
+            self.holdings,
+            self._settler.put,
+            self._on_room,
+            self._on_death,
+            self.options.durable_outcomes,
+        )
         return {
             False: ThreadPool(self.options.threads, *shared),
             True: AsyncPool(self.options.async_concurrency, *shared),

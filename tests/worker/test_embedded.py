@@ -283,3 +283,20 @@ def test_a_claim_that_is_handed_over_late_is_not_taken_for_a_stray(
 
     equals(DONE, lambda: status(job))
     assert (Job.objects.get(pk=job.pk).fence, len(ledger.runs())) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_with_durable_outcomes_a_job_starts_when_the_one_before_it_is_written(
+    start_worker: Start, handlers: Handlers, kind: str
+) -> None:
+    def count_done() -> int:
+        return Job.objects.filter(status=DONE).count()
+
+    async def count_done_async() -> int:
+        return await Job.objects.filter(status=DONE).acount()
+
+    name = handlers.add(count_done if kind == "plain" else count_done_async)
+    jobs = Job.objects.enqueue_many([(name, {})] * 50)
+    start_worker(threads=1, async_concurrency=1, durable_outcomes=True)
+    equals({DONE: 50}, standing)
+    assert sorted(fresh(job).result for job in jobs) == list(range(50))
