@@ -1,0 +1,136 @@
+"""`python -m tests.benchmarks`: measure, print the table, write the file. Exit code 1 if anything failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import django
+
+import django_jobqueue
+
+from .bench import Bench, Figures, Part, Workload
+from .goals import OURS, OURS_OVER_THEIRS
+from .options import Options, parse
+from .report import table
+from .results import Failure, Key, Results
+from .servers import ServerError, check, running
+from .workloads import WORKLOADS
+
+
+def main(arguments: list[str]) -> int:
+    """One run."""
+    options = parse(arguments)
+    if options.postgres is not None:
+        try:
+            check(options.postgres)
+        except ServerError as error:
+            print(f"python -m tests.benchmarks: {error}", file=sys.stderr)
+            return 2
+    signal.signal(signal.SIGTERM, leave)
+    chosen = [one for one in WORKLOADS if one.name in options.only]
+    results = Results(facts=facts(options))
+    begun = time.monotonic()
+    try:
+        for database in options.databases:
+            measure_on(database, options, chosen, results)
+    finally:
+        results.facts["seconds"] = round(time.monotonic() - begun, 1)
+        if options.json:
+            options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n")
+        print(table(results, chosen))
+    return 1 if results.failures else 0
+
+
+def leave(number: int, frame: object) -> NoReturn:
+    """End as if by an error of its own, so that everything that was started is ended too."""
+    sys.exit(128 + number)
+
+
+def facts(options: Options) -> dict[str, Any]:
+    """Where and how it ran."""
+    return {
+        "django_jobqueue": django_jobqueue.__version__,
+        "django": django.get_version(),
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "load_at_start": os.getloadavg(),
+        "options": {
+            name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()
+        },
+        "servers": {},
+    }
+
+
+def measure_on(database: str, options: Options, chosen: list[Workload], results: Results) -> None:
+    """Every workload that this database has; the parts of a repeat stand side by side in time."""
+    with running(database, options.postgres) as server:
+        results.facts["servers"][database] = server.version
+        bench = Bench(options, server)
+        for workload in chosen:
+            if database not in workload.databases:
+                continue
+            parts = workload.parts(bench)
+            for part in parts:
+                bases = part.bases or workload.bases
+                results.bases[database, workload.name, part.name] = () if part.name in bases else bases
+            for repeat in range(options.repeats):
+                for part in parts:
+                    say(f"{database} {workload.name} {part.name}", repeat + 1, options.repeats)
+                    measure(database, workload.name, part, results)
+        if database == "postgresql" and options.rivals:
+            measure_rivals(bench, results)
+
+
+def measure(database: str, workload: str, part: Part, results: Results) -> None:
+    """One part, once; what goes wrong with it is noted and stops no other."""
+    try:
+        figures = part.measure()
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        say(f"  failed: {text}")
+        results.failures.append(Failure(database, workload, part.name, text))
+    else:
+        say("  " + ", ".join(f"{name} {value:,.4g}" for name, value in figures.items()))
+        results.add(database, workload, part.name, figures)
+
+
+def measure_rivals(bench: Bench, results: Results) -> None:
+    """Other queues, each on an empty database of its own; they repeat by themselves."""
+    run: Callable[..., Figures] = import_module("tests.benchmarks.rivals").run
+    for name in bench.options.rivals:
+
+        def one(name: str = name) -> Figures:
+            target, _ = bench.server.database(f"rival_{name}")
+            try:
+                figures = run(name, dsn=target.url, jobs=bench.jobs, repeats=bench.options.repeats)
+            finally:
+                bench.server.drop(f"rival_{name}")
+            return figures | compared(results, figures)
+
+        say(f"postgresql rivals {name}")
+        measure("postgresql", "rivals", Part(name, one), results)
+
+
+def compared(results: Results, figures: Figures) -> Figures:
+    """How much faster ours drains in this run."""
+    ours, theirs = results.median(Key(*OURS)), figures.get("drain_per_second")
+    return {OURS_OVER_THEIRS: ours / theirs} if ours and theirs else {}
+
+
+def say(what: str, repeat: int | None = None, of: int | None = None) -> None:
+    """Progress, beside the table."""
+    print(what if repeat is None else f"{what} ({repeat}/{of})", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""What the queue is meant to reach, each as a bound on a figure or on its ratio to the bare loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from .bench import JOBS_PER_SECOND
+from .results import Key, Results
+
+RATIO, VALUE = "ratio", "value"
+LAST_TENTH = "last/first tenth"
+MEMORY = "RSS MiB a process"
+OURS_OVER_THEIRS = "our drain / theirs"
+
+#: The part of the drain that rivals are compared with.
+OURS = Key("postgresql", "drain", "threads", JOBS_PER_SECOND)
+#: Rivals that are queues for Django; the others are Python queues of other kinds.
+DJANGO_RIVALS = ("django-tasks-db", "dj-queue", "django-ox", "django-q2", "procrastinate", "huey", "celery")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound; ``part`` may be a pattern."""
+
+    database: str
+    workload: str
+    part: str
+    figure: str
+    of: str
+    least: float | None = None
+    most: float | None = None
+
+    def is_for(self, key: Key) -> bool:
+        """Whether this figure is bound by it."""
+        return (self.database, self.workload, self.figure) == (
+            key.database,
+            key.workload,
+            key.figure,
+        ) and fnmatchcase(key.part, self.part)
+
+    def value(self, results: Results, key: Key) -> float | None:
+        """What is compared with the bound."""
+        return results.ratio(key) if self.of == RATIO else results.median(key)
+
+    def is_reached(self, value: float) -> bool:
+        """Whether it is within the bound."""
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+    def __str__(self) -> str:
+        bound = f">= {self.least:g}" if self.least is not None else f"<= {self.most:g}"
+        return f"{bound} x" if self.of == RATIO else bound
+
+
+def _rates(database: str, workload: str, **least: float) -> list[Goal]:
+    return [
+        Goal(database, workload, part.replace("_", " "), JOBS_PER_SECOND, RATIO, least=bound)
+        for part, bound in least.items()
+    ]
+
+
+GOALS = [
+    *_rates("postgresql", "enqueue", enqueue=0.7),
+    Goal("postgresql", "bulk", "enqueue_many", JOBS_PER_SECOND, RATIO, least=0.5),
+    *_rates("postgresql", "drain", threads=0.8, two_processes=1.0, **{"async": 0.8}),
+    Goal("postgresql", "latency", "runworker", "p50 ms", RATIO, most=1.3),
+    Goal("postgresql", "latency", "runworker", "p99 ms", VALUE, most=10),
+    Goal("postgresql", "snapshot", "threads", LAST_TENTH, VALUE, least=0.8),
+    Goal("postgresql", "flat", "claim, *", "p50 ms", RATIO, most=1.5),
+    Goal("postgresql", "idle", "runworker", "statements/min", VALUE, most=60),
+    Goal("postgresql", "idle", "runworker", "CPU s/min", VALUE, most=0.3),
+    Goal("postgresql", "idle", "runworker", MEMORY, VALUE, most=80),
+    Goal("postgresql", "wakeup", "workers: 50", "statements/job", VALUE, most=5),
+    Goal("postgresql", "wakeup", "workers: 50", "p99 ms", VALUE, most=10),
+    *_rates("postgresql", "processes", ten_processes=1.0),
+    *_rates("sqlite", "enqueue", enqueue=0.3),
+    *_rates("sqlite", "drain", threads=0.5),
+    Goal("sqlite", "latency", "runworker", "p50 ms", VALUE, most=10),
+    Goal("sqlite", "latency", "runworker", "p99 ms", VALUE, most=30),
+    Goal("sqlite", "idle", "runworker", "CPU s/min", VALUE, most=0.8),
+    Goal("sqlite", "idle", "runworker", MEMORY, VALUE, most=80),
+    *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=10) for name in DJANGO_RIVALS),
+    Goal("postgresql", "rivals", "pgqueuer", OURS_OVER_THEIRS, VALUE, least=1),
+]
+
+
+def goals_for(key: Key) -> list[Goal]:
+    """The bounds on a figure."""
+    return [goal for goal in GOALS if goal.is_for(key)]
