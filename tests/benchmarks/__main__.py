@@ -37,6 +37,14 @@ def main(arguments: list[str]) -> int:
             print(f"python -m tests.benchmarks: {error}", file=sys.stderr)
             return 2
     signal.signal(signal.SIGTERM, leave)
+    try:
+        return run(options)
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(options: Options) -> int:
+    """Measure and report; what was measured before it was interrupted, too."""
     chosen = [one for one in WORKLOADS if one.name in options.only]
     results = Results(facts=facts(options))
     begun = time.monotonic()

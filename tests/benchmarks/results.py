@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from .bench import JOBS_PER_SECOND, Figures
 
+#: What a ratio says something of; how many claims there were, say, is no better or worse.
+COMPARED = (JOBS_PER_SECOND, "p50 ms", "p95 ms", "p99 ms", "statements/job")
+
 
 class Key(NamedTuple):
     """Which figure."""
@@ -49,6 +52,8 @@ class Results:
 
     def base_of(self, key: Key) -> Key | None:
         """What the ratio is to: the best of the workload's bases for this figure."""
+        if key.figure not in COMPARED:
+            return None
         names = self.bases.get((key.database, key.workload, key.part), ())
         there = [key._replace(part=name) for name in names if key._replace(part=name) in self.repeats]
         best = max if key.figure == JOBS_PER_SECOND else min

@@ -9,8 +9,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..names import CLAIMS
 
-#: Whether a due job is there that nobody holds; on SQLite nobody can hold one while we look.
-DUE = "SELECT 1 FROM django_jobqueue_job WHERE status = 1 AND run_after <= {now} LIMIT 1 {lock}"
+#: Whether a due job that was asked for is there, and nobody holds it; on SQLite nobody can while we look.
+DUE = """
+    SELECT 1 FROM django_jobqueue_job
+    WHERE status = 1 AND run_after <= {now} AND NOT ({excluded}) LIMIT 1 {lock}"""
 
 
 class BenchmarkConfig(AppConfig):
@@ -38,7 +40,7 @@ def counted(plain: Callable[..., Any], path: str) -> Callable[..., Any]:
 
     def claim(self: Any, connection: BaseDatabaseWrapper, request: Any, *rest: Any, **more: Any) -> Any:
         rows = plain(self, connection, request, *rest, **more)
-        remained = len(rows) < request.limit and is_due(self, connection)
+        remained = len(rows) < request.limit and is_due(self, connection, request)
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, f"{request.limit} {len(rows)} {int(remained)}\n".encode())
         os.close(file)
@@ -47,7 +49,11 @@ def counted(plain: Callable[..., Any], path: str) -> Callable[..., Any]:
     return claim
 
 
-def is_due(database: Any, connection: BaseDatabaseWrapper) -> bool:
+def is_due(database: Any, connection: BaseDatabaseWrapper, request: Any) -> bool:
     """Whether a claim could have had more."""
-    lock = "FOR NO KEY UPDATE SKIP LOCKED" if database.notifies else ""
-    return bool(database.run(connection, DUE.format(now=database.now, lock=lock)))
+    sql = DUE.format(
+        now=database.now,
+        excluded=database.among("job_type", "excluded"),
+        lock="FOR NO KEY UPDATE SKIP LOCKED" if database.notifies else "",
+    )
+    return bool(database.run(connection, sql, {"excluded": database.values(request.exclude_types)}))

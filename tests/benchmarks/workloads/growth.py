@@ -17,12 +17,12 @@ from ..servers import Target
 
 #: Jobs that are drained beside a held snapshot.
 HELD = 100_000
-#: Jobs of a claim whose cost is taken; claims and looks, of which the median is taken; of the first ones
-#: it is not: they find nothing in the caches.
+#: Jobs of one claim whose cost is taken.
 CLAIMED = 10
+#: Claims and looks at figures, of which the median is taken, and how many before them are not counted.
 CLAIMS = 200
 LOOKS = 30
-WARM = 20
+WARM = 10
 #: As the admin's list has it.
 CAP = 10_000
 
@@ -58,7 +58,11 @@ def held(target: Target, table: str) -> Iterator[None]:
 
 def flat_parts(bench: Bench) -> list[Part]:
     """The same looks at tables of different sizes; each is filled once, then they take turns."""
-    looks: dict[str, Callable[[Target], Figures]] = {"claim": claim, "counts": counts, "admin list": admin}
+    looks: dict[str, Callable[[Bench, Target], Figures]] = {
+        "claim": claim,
+        "counts": counts,
+        "admin list": admin,
+    }
     least = size(min(bench.options.rows))
     return [
         Part(f"{name}, {size(rows)} rows", partial(look_at, bench, rows, look), (f"{name}, {least} rows",))
@@ -67,7 +71,7 @@ def flat_parts(bench: Bench) -> list[Part]:
     ]
 
 
-def look_at(bench: Bench, rows: int, look: Callable[[Target], Figures]) -> Figures:
+def look_at(bench: Bench, rows: int, look: Callable[[Bench, Target], Figures]) -> Figures:
     """At a table with so many rows of each kind."""
     name = f"flat_{rows}"
     is_new = not bench.server.has(name)
@@ -80,24 +84,27 @@ def look_at(bench: Bench, rows: int, look: Callable[[Target], Figures]) -> Figur
             raise
     if bench.on_postgresql:  # claims that were rolled back leave dead rows there, and only there
         call(target, "tidy")
-    return look(target)
+    return look(bench, target)
 
 
-def claim(target: Target) -> Figures:
+def claim(bench: Bench, target: Target) -> Figures:
     """Of a few jobs, rolled back."""
-    taken = call(target, "claim_cost", times=CLAIMS + WARM, limit=CLAIMED)
-    return {"p50 ms": quantile(taken[WARM:], 0.5) * 1_000}
+    return middle(target, "claim_cost", bench.options.smaller(CLAIMS), limit=CLAIMED)
 
 
-def counts(target: Target) -> Figures:
+def counts(bench: Bench, target: Target) -> Figures:
     """By status, up to the cap."""
-    taken = call(target, "counts_cost", times=LOOKS + WARM, cap=CAP)
-    return {"p50 ms": quantile(taken[WARM:], 0.5) * 1_000}
+    return middle(target, "counts_cost", bench.options.smaller(LOOKS), cap=CAP)
 
 
-def admin(target: Target) -> Figures:
+def admin(bench: Bench, target: Target) -> Figures:
     """The first page of the list of jobs."""
-    taken = call(target, "admin_cost", times=LOOKS + WARM)
+    return middle(target, "admin_cost", bench.options.smaller(LOOKS))
+
+
+def middle(target: Target, task: str, times: int, **arguments: int) -> Figures:
+    """The median cost of so many, after some that find nothing in the caches."""
+    taken = call(target, task, times=times + WARM, **arguments)
     return {"p50 ms": quantile(taken[WARM:], 0.5) * 1_000}
 
 
