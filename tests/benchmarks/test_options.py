@@ -1,5 +1,6 @@
 """What the benchmark is asked to do is checked before anything starts."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import options
-from tests.benchmarks.options import DATABASES, WORKLOADS, Options, parse
+from tests.benchmarks.options import DATABASES, WORKLOADS, Options, make_parser, parse
 from tests.conftest import ROOT
+
+PAGE = ROOT / "docs" / "reference" / "benchmark.md"
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -137,3 +140,10 @@ def test_a_server_that_is_not_there_is_said_before_anything_starts(tmp_path: Pat
     assert done.returncode == 2
     assert "--postgres" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_page_tells_every_option_and_every_workload() -> None:
+    told = set(re.findall(r"^\| `([\w-]+)", PAGE.read_text(), re.MULTILINE))
+    known = {option for action in make_parser()._actions for option in action.option_strings}
+
+    assert told == known - {"-h", "--help"} | set(WORKLOADS)
