@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from .bench import JOBS_PER_SECOND, Figures, connected
-from .children import runworker
+from .children import PATIENCE, ChildFailed, RunWorker, call, runworker
+from .names import CLAIMS
 from .servers import Target
 
 TABLE = "django_jobqueue_job"
+#: Seconds until workers that have just started are taken to be idle, and between two looks at their work.
+SETTLED = 2.0
+LOOK = 0.2
 #: SQLite's instants are text; both give the instants at which so many jobs were finished.
 TIMES = """
     SELECT min({started}), (SELECT finished_at FROM {table} ORDER BY finished_at LIMIT 1 OFFSET {tenth}),
@@ -25,6 +31,34 @@ def drain(target: Target, *options: str, **more: Any) -> Figures:
             worker.wait()
         check(run, jobs)
     return rates(target, TABLE)
+
+
+def drain_together(target: Target, processes: int, claims: Path | None = None) -> Figures:
+    """The same by many processes that are all there before the first of them claims.
+
+    Each takes half a second of a processor to start, so that those which come early would be timed while
+    the others start. ``claims`` is where they write down their claims.
+    """
+    extra = {CLAIMS: str(claims)} if claims else {}
+    with connected(target) as run:
+        jobs = run(f"SELECT count(*) FROM {TABLE}")[0][0]
+        call(target, "pause")
+        with runworker(target, "--processes", str(processes), extra=extra) as worker:
+            worker.ready(processes)
+            time.sleep(SETTLED)
+            call(target, "resume")
+            wait_until_drained(run, worker)
+        check(run, jobs)
+    return rates(target, TABLE)
+
+
+def wait_until_drained(run: Any, worker: RunWorker) -> None:
+    """Until no job is pending or running."""
+    deadline = time.monotonic() + PATIENCE
+    while any(run(f"SELECT 1 FROM {TABLE} WHERE status = {status} LIMIT 1") for status in (1, 2)):
+        if worker.process.poll() is not None or time.monotonic() > deadline:
+            raise ChildFailed(f"runworker left jobs: {worker.log()[-500:]}")
+        time.sleep(LOOK)
 
 
 def check(run: Any, jobs: int) -> None:

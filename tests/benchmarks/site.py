@@ -115,6 +115,20 @@ def timed(times: int, do: Callable[[], Any]) -> list[float]:
     return taken
 
 
+def pause() -> None:
+    """Let nobody claim."""
+    from django_jobqueue.models import Queue
+
+    Queue.objects.pause("default")
+
+
+def resume() -> None:
+    """Let all workers claim, and wake them."""
+    from django_jobqueue.models import Queue
+
+    Queue.objects.resume("default")
+
+
 def fill(rows: int) -> None:
     """So many rows of each kind, then statistics and a clean slate."""
     from .filling import KINDS, fill_with
@@ -145,6 +159,8 @@ TASKS: dict[str, Callable[..., Any]] = {
         claim_cost,
         counts_cost,
         admin_cost,
+        pause,
+        resume,
         fill,
         tidy,
     )

@@ -10,7 +10,7 @@ from django.db import connection
 
 from django_jobqueue.databases import database_for
 from django_jobqueue.databases.claiming import ClaimRequest
-from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.models import Job, JobStatus, Queue
 from tests.benchmarks import raw_sqlite
 from tests.benchmarks.app.apps import counted
 from tests.benchmarks.filling import KINDS, fill_with
@@ -44,8 +44,11 @@ def test_claims_are_counted_with_what_was_left(tmp_path: Path) -> None:
     assert take(1) == 1
     assert take(1, queues=["elsewhere"]) == 0
     assert take(5, exclude_types=["bench:nothing"]) == 0
+    Queue.objects.pause("default")
+    assert take(5) == 0
+    Queue.objects.resume("default")
     assert take(5) == 2
-    assert path.read_text().splitlines() == ["1 1 0", "1 0 1", "5 0 0", "5 2 0"]
+    assert path.read_text().splitlines() == ["1 1 0", "1 0 1", "5 0 0", "5 0 0", "5 2 0"]
 
 
 @pytest.mark.sqlite

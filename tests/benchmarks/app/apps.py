@@ -12,7 +12,9 @@ from ..names import CLAIMS
 #: Whether a due job that was asked for is there, and nobody holds it; on SQLite nobody can while we look.
 DUE = """
     SELECT 1 FROM django_jobqueue_job
-    WHERE status = 1 AND run_after <= {now} AND NOT ({excluded}) LIMIT 1 {lock}"""
+    WHERE status = 1 AND run_after <= {now} AND NOT ({excluded})
+      AND queue NOT IN (SELECT name FROM django_jobqueue_queue WHERE paused)
+    LIMIT 1 {lock}"""
 
 
 class BenchmarkConfig(AppConfig):

@@ -7,8 +7,7 @@ from functools import partial
 from .. import raw_postgresql, raw_sqlite
 from ..bench import JOBS_PER_SECOND, Bench, Figures, Part, Workload, connected
 from ..children import call
-from ..drains import drain
-from ..names import CLAIMS
+from ..drains import drain, drain_together
 from ..options import BASE_BATCH
 
 #: Calls of one job each.
@@ -76,7 +75,7 @@ def overlapped_drain(bench: Bench) -> Figures:
 def our_drain(bench: Bench, job_type: str, processes: int) -> Figures:
     """`runworker` at its own settings."""
     bench.fill(bench.site(), bench.jobs, job_type)
-    figures = drain(bench.site(), "--processes", str(processes))
+    figures = drain(bench.site()) if processes == 1 else drain_together(bench.site(), processes)
     return {JOBS_PER_SECOND: figures[JOBS_PER_SECOND]}
 
 
@@ -105,15 +104,16 @@ def counted_drain(bench: Bench, processes: int) -> Figures:
     bench.fill(bench.site(), bench.jobs)
     path = bench.server.folder / f"claims-{processes}"
     path.unlink(missing_ok=True)
-    figures = drain(bench.site(), "--processes", str(processes), extra={CLAIMS: str(path)})
-    claims = [line.split() for line in path.read_text().splitlines()]
+    figures = drain_together(bench.site(), processes, path)
+    claims = [list(map(int, line.split())) for line in path.read_text().splitlines()]
+    claims = [(asked, came, left) for asked, came, left in claims if came or left]  # not those of idle ones
     with connected(bench.site()) as run:
         busy = run("SELECT count(DISTINCT worker_id) FROM django_jobqueue_job")[0][0]
     return {
         JOBS_PER_SECOND: figures[JOBS_PER_SECOND],
         "claims": len(claims),
         "jobs a claim": bench.jobs / max(len(claims), 1),
-        "short claims with due rows left": sum(int(remained) for _, _, remained in claims),
+        "short claims with due rows left": sum(left for _, _, left in claims),
         "processes that ran jobs": busy,
     }
 
