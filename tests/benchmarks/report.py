@@ -26,7 +26,7 @@ def block(results: Results, database: str, workload: str, about: Workload | None
     if about:
         title += f": {about.says}"
         bases = bases_of(results, database, workload)
-        title += f" (ratios to {' or '.join(bases)})" if bases else ""
+        title += f" (ratios to {' / '.join(bases)})" if bases else ""
     lines = [HEADS, *rows(results, database, workload)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADS))]
     aligned = [
