@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,11 +20,11 @@ import django
 import django_jobqueue
 
 from .bench import Bench, Figures, Part, Workload
-from .goals import OURS, OURS_OVER_THEIRS
+from .goals import compare_rivals
 from .options import Options, parse
 from .report import table
-from .results import Failure, Key, Results
-from .servers import ServerError, check, running
+from .results import Failure, Results
+from .servers import PostgreSQLServer, ServerError, check, running
 from .workloads import WORKLOADS
 
 
@@ -52,6 +53,7 @@ def run(options: Options) -> int:
         for database in options.databases:
             measure_on(database, options, chosen, results)
     finally:
+        compare_rivals(results)
         results.facts["seconds"] = round(time.monotonic() - begun, 1)
         if options.json:
             options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n")
@@ -95,8 +97,8 @@ def measure_on(database: str, options: Options, chosen: list[Workload], results:
                 for part in parts:
                     say(f"{database} {workload.name} {part.name}", repeat + 1, options.repeats)
                     measure(database, workload.name, part, results)
-        if database == "postgresql" and options.rivals:
-            measure_rivals(bench, results)
+        if options.rivals and isinstance(server, PostgreSQLServer):
+            measure_rivals(server, options, results)
 
 
 def measure(database: str, workload: str, part: Part, results: Results) -> None:
@@ -112,27 +114,14 @@ def measure(database: str, workload: str, part: Part, results: Results) -> None:
         results.add(database, workload, part.name, figures)
 
 
-def measure_rivals(bench: Bench, results: Results) -> None:
-    """Other queues, each on an empty database of its own; they repeat by themselves."""
-    run: Callable[..., Figures] = import_module("tests.benchmarks.rivals").run
-    for name in bench.options.rivals:
-
-        def one(name: str = name) -> Figures:
-            target, _ = bench.server.database(f"rival_{name}")
-            try:
-                figures = run(name, dsn=target.url, jobs=bench.jobs, repeats=bench.options.repeats)
-            finally:
-                bench.server.drop(f"rival_{name}")
-            return figures | compared(results, figures)
-
+def measure_rivals(server: PostgreSQLServer, options: Options, results: Results) -> None:
+    """Other queues; they make their own databases on the server, and repeat by themselves."""
+    run_rival: Callable[..., Figures] = import_module("tests.benchmarks.rivals").run
+    jobs = options.jobs_on(server.vendor)
+    for name in options.rivals:
         say(f"postgresql rivals {name}")
+        one = partial(run_rival, name, dsn=server.dsn, jobs=jobs, repeats=options.repeats)
         measure("postgresql", "rivals", Part(name, one), results)
-
-
-def compared(results: Results, figures: Figures) -> Figures:
-    """How much faster ours drains in this run."""
-    ours, theirs = results.median(Key(*OURS)), figures.get("drain_per_second")
-    return {OURS_OVER_THEIRS: ours / theirs} if ours and theirs else {}
 
 
 def say(what: str, repeat: int | None = None, of: int | None = None) -> None:

@@ -12,10 +12,20 @@ LAST_TENTH = "last/first tenth"
 MEMORY = "RSS MiB a process"
 OURS_OVER_THEIRS = "our drain / theirs"
 
-#: The part of the drain that rivals are compared with.
-OURS = Key("postgresql", "drain", "threads", JOBS_PER_SECOND)
-#: Rivals that are queues for Django; the others are Python queues of other kinds.
-DJANGO_RIVALS = ("django-tasks-db", "dj-queue", "django-ox", "django-q2", "procrastinate", "huey", "celery")
+#: How rivals' drains are named, and the database whose drain of ours each is compared with.
+DRAINS = {"drain_per_second": "postgresql", "sqlite_drain_per_second": "sqlite"}
+#: Rivals that people use with Django; the others are Python queues on PostgreSQL.
+DJANGO_RIVALS = (
+    "procrastinate",
+    "django-tasks-db",
+    "dj-queue",
+    "django-ox",
+    "django-q2",
+    "huey",
+    "celery",
+    "steady-queue",
+)
+OTHER_RIVALS = ("pgqueuer", "oban")
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,21 @@ GOALS = [
     Goal("sqlite", "idle", "runworker", "CPU s/min", VALUE, most=0.8),
     Goal("sqlite", "idle", "runworker", MEMORY, VALUE, most=80),
     *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=10) for name in DJANGO_RIVALS),
-    Goal("postgresql", "rivals", "pgqueuer", OURS_OVER_THEIRS, VALUE, least=1),
+    *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=1) for name in OTHER_RIVALS),
 ]
 
 
 def goals_for(key: Key) -> list[Goal]:
     """The bounds on a figure."""
     return [goal for goal in GOALS if goal.is_for(key)]
+
+
+def compare_rivals(results: Results) -> None:
+    """Add how many times as fast one process of ours drained in this run."""
+    for key in [one for one in results.repeats if one.workload == "rivals" and one.figure in DRAINS]:
+        database = DRAINS[key.figure]
+        ours = results.median(Key(database, "drain", "threads", JOBS_PER_SECOND))
+        theirs = results.median(key)
+        if ours and theirs:
+            name = OURS_OVER_THEIRS if database == "postgresql" else f"{database}: {OURS_OVER_THEIRS}"
+            results.add(*key[:3], {name: ours / theirs})

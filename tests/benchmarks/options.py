@@ -25,16 +25,6 @@ WORKLOADS = (
     "wakeup",
     "processes",
 )
-RIVALS = (
-    "procrastinate",
-    "django-tasks-db",
-    "dj-queue",
-    "django-ox",
-    "django-q2",
-    "huey",
-    "celery",
-    "pgqueuer",
-)
 #: The batch of the raw loop that ratios are to.
 BASE_BATCH = 100
 #: Least and most of each number.
@@ -112,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("--only", type=names("workload", WORKLOADS), metavar="NAME,…", help=", ".join(WORKLOADS))
     add("--databases", type=names("database", DATABASES), metavar="NAME,…", help=", ".join(DATABASES))
-    add("--with", dest="rivals", type=rivals, metavar="NAME,…", help=f"rivals: {', '.join(RIVALS)}")
+    add("--with", dest="rivals", type=rivals, metavar="NAME,…", help=f"rivals: {', '.join(known_rivals())}")
     add("--json", type=Path, metavar="FILE", help="write every figure of every repeat")
     add("--postgres", type=dsn, metavar="DSN", help="a running server, as its superuser (an own one)")
     add("--quick", action="store_true", help="all of it small, in minutes: to see that it works")
@@ -159,17 +149,19 @@ def names(kind: str, known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 def rivals(text: str) -> tuple[str, ...]:
     """Names of rivals that there is code for."""
-    chosen = names("rival", RIVALS)(text)
+    there = known_rivals()
+    if not there:
+        raise argparse.ArgumentTypeError(f"{text!r}: tests/benchmarks/rivals is not there. Leave --with out.")
+    return names("rival", there)(text)
+
+
+def known_rivals() -> tuple[str, ...]:
+    """Those in `rivals/`, which has its own needs and may be absent."""
     try:
-        there = import_module("tests.benchmarks.rivals").NAMES
+        there: tuple[str, ...] = import_module("tests.benchmarks.rivals").NAMES
     except ModuleNotFoundError:
-        there = ()
-    if missing := [name for name in chosen if name not in there]:
-        raise argparse.ArgumentTypeError(
-            f"{missing[0]!r} has no code in tests/benchmarks/rivals here. "
-            f"Leave it out; there are: {', '.join(there) or 'none'}."
-        )
-    return chosen
+        return ()
+    return there
 
 
 def dsn(text: str) -> str:

@@ -111,7 +111,7 @@ class PostgreSQLServer(Server):
 
     def __init__(self, folder: Path, dsn: str) -> None:
         super().__init__(folder)
-        self._dsn = dsn
+        self.dsn = dsn
         with psycopg.connect(dsn, autocommit=True) as connection:
             self._version = str(connection.info.server_version // 10_000)
             self.counts_statements = counts_statements(connection)
@@ -138,17 +138,17 @@ class PostgreSQLServer(Server):
         """What this database did so far: statements, or transactions where the server counts no others."""
         what, query = ("statements", STATEMENTS) if self.counts_statements else ("transactions", TRANSACTIONS)
         kept = ENQUEUES if without_enqueues and self.counts_statements else "TRUE"
-        with psycopg.connect(self._dsn, autocommit=True) as connection:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
             row = connection.execute(query.format(kept=kept), [f"jobqueue_bench_{name}"]).fetchone()
         return {what: int(row[0]) if row else 0}
 
     def _run(self, statement: str, name: str) -> None:
-        with psycopg.connect(self._dsn, autocommit=True) as connection:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
             connection.execute(sql.SQL(statement).format(sql.Identifier(f"jobqueue_bench_{name}")))
 
     def _url(self, name: str) -> str:
         """As a URL, the form in which the test project's settings take it."""
-        parts = {key: str(value) for key, value in conninfo_to_dict(self._dsn).items()}
+        parts = {key: str(value) for key, value in conninfo_to_dict(self.dsn).items()}
         user, password = quote(parts.pop("user", "")), quote(parts.pop("password", ""))
         parts.pop("dbname", None)
         login = f"{user}{':' + password if password else ''}@" if user else ""

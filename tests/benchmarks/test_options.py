@@ -67,7 +67,6 @@ def test_one_bad_number_among_good_ones_is_named(capsys: pytest.CaptureFixture[s
     [
         ("--only", "workload", options.WORKLOADS),
         ("--databases", "database", options.DATABASES),
-        ("--with", "rival", options.RIVALS),
     ],
 )
 def test_unknown_names_are_refused_with_those_that_there_are(
@@ -78,13 +77,21 @@ def test_unknown_names_are_refused_with_those_that_there_are(
     assert f"'nonsense' is no {kind}. Choose from {', '.join(known)}." in text
 
 
-def test_a_rival_without_code_is_refused(
+def test_rivals_are_those_that_there_is_code_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tests.benchmarks.rivals", type("Rivals", (), {"NAMES": ("huey",)}))
+    monkeypatch.setattr(options, "known_rivals", lambda: ("huey", "celery"))
 
-    assert parse(["--with", "huey"]).rivals == ("huey",)
-    assert "there are: huey." in complaint(capsys, "--with", "huey,celery")
+    assert parse(["--with", "celery,huey"]).rivals == ("huey", "celery")
+    assert "'nonsense' is no rival. Choose from huey, celery." in complaint(capsys, "--with", "huey,nonsense")
+
+
+def test_rivals_without_their_code_are_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "known_rivals", lambda: ())
+
+    assert "is not there. Leave --with out." in complaint(capsys, "--with", "huey")
 
 
 def test_rivals_and_a_server_need_postgresql(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.benchmarks.__main__ import measure
 from tests.benchmarks.bench import Part, latencies, quantile
-from tests.benchmarks.goals import GOALS
-from tests.benchmarks.options import DATABASES, RIVALS
+from tests.benchmarks.goals import GOALS, OURS_OVER_THEIRS, compare_rivals, goals_for
+from tests.benchmarks.options import DATABASES
 from tests.benchmarks.options import WORKLOADS as NAMES
 from tests.benchmarks.report import table
 from tests.benchmarks.results import Key, Results
@@ -90,9 +90,22 @@ def test_every_goal_is_about_something_that_is_measured() -> None:
         assert goal.database in DATABASES
         assert goal.workload in (*NAMES, "rivals")
         assert (goal.least is None) != (goal.most is None)
-        assert goal.workload != "rivals" or goal.part in RIVALS
 
 
 def test_quantiles_are_values_that_were_seen() -> None:
     assert [quantile([4, 1, 3, 2], share) for share in (0, 0.5, 0.75, 1)] == [1, 2, 3, 4]
     assert latencies([0.001, 0.002]) == {"p50 ms": 1.0, "p95 ms": 2.0, "p99 ms": 2.0}
+
+
+def test_rivals_are_compared_with_our_drain_on_the_same_database(results: Results) -> None:
+    results.add("sqlite", "drain", "threads", {"jobs/s": 8.0})
+    results.add("postgresql", "rivals", "huey", {"drain_per_second": 5.0, "sqlite_drain_per_second": 2.0})
+    results.add("postgresql", "rivals", "celery", {"latency_p50_ms": 5.0})
+
+    compare_rivals(results)
+
+    huey = Key("postgresql", "rivals", "huey", OURS_OVER_THEIRS)
+    assert results.median(huey) == 12
+    assert results.median(huey._replace(figure=f"sqlite: {OURS_OVER_THEIRS}")) == 4
+    assert results.median(huey._replace(part="celery")) is None
+    assert [goal.is_reached(12) for goal in goals_for(huey)] == [True]
