@@ -51,7 +51,10 @@ def run(options: Options) -> int:
     begun = time.monotonic()
     try:
         for database in options.databases:
-            measure_on(database, options, chosen, results)
+            try:
+                measure_on(database, options, chosen, results)
+            except Exception as error:  # the server itself; the other database is measured nevertheless
+                results.failures.append(Failure(database, "server", "all of it", told(error)))
     finally:
         compare_rivals(results)
         results.facts["seconds"] = round(time.monotonic() - begun, 1)
@@ -106,12 +109,16 @@ def measure(database: str, workload: str, part: Part, results: Results) -> None:
     try:
         figures = part.measure()
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        say(f"  failed: {text}")
-        results.failures.append(Failure(database, workload, part.name, text))
+        say(f"  failed: {told(error)}")
+        results.failures.append(Failure(database, workload, part.name, told(error)))
     else:
         say("  " + ", ".join(f"{name} {value:,.4g}" for name, value in figures.items()))
         results.add(database, workload, part.name, figures)
+
+
+def told(error: Exception) -> str:
+    """Kind and message, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def measure_rivals(server: PostgreSQLServer, options: Options, results: Results) -> None:
