@@ -2,7 +2,7 @@
 #   PYTHON=/path/to/python3     instead of the newest working one on PATH
 #   DJANGO="django~=6.0.0"      another Django than the newest that fits; give it a VENV of its own
 #   RUNS="sqlite postgresql"    only some of the suite's runs (scripts/test)
-#   ARGS="-k claim"             more arguments for pytest
+#   ARGS="-k claim"             more arguments for pytest; for the benchmark, its options
 VENV ?= .venv
 DJANGO ?=
 RUNS ?=
@@ -18,7 +18,7 @@ say = @sed -n 's/^$@:.*\#\# /$@: /p' Makefile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test bench lint docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 14
@@ -32,6 +32,11 @@ test: ## The whole suite on SQLite and on a PostgreSQL that it brings, with cove
 	$(say)
 	@$(environment) test
 	@scripts/test $(python) "$(RUNS)" $(ARGS)
+
+bench: ## The queue's speed beside bare loops on the same database; ARGS="--quick" in minutes, "--help" for more
+	$(say)
+	@$(environment) test
+	@$(python) -m tests.benchmarks $(ARGS)
 
 lint: ## Style, types, layers, migrations, system checks
 	$(say)

@@ -1,0 +1,1 @@
+"""The queue beside bare loops on the same database, in one run: `python -m tests.benchmarks`."""

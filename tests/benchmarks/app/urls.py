@@ -1,0 +1,6 @@
+"""The admin, whose list of jobs is timed."""
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]

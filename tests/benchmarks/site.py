@@ -1,0 +1,177 @@
+"""What the benchmark asks of the site itself, each in a process of its own: through the real API.
+
+`python -m tests.benchmarks.site TASK ARGUMENTS_AS_JSON` prints the answer as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import django
+
+#: Of the next pseudo-random pauses: the same in each repeat.
+SEED = 20
+
+
+def migrate() -> None:
+    """Make the tables."""
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+
+
+def enqueue(jobs: int) -> float:
+    """Jobs a second, one call each and each committed."""
+    from django_jobqueue.models import Job
+
+    begun = 0.0
+    for n in range(-10, jobs):  # the first ones connect and warm up
+        if n == 0:
+            begun = time.perf_counter()
+        Job.objects.enqueue("bench:nothing", {"n": n})
+    return jobs / (time.perf_counter() - begun)
+
+
+def enqueue_many(jobs: int, job_type: str = "bench:nothing", chunk: int = 1_000) -> float:
+    """Jobs a second, a thousand a call and each call committed."""
+    from django_jobqueue.models import Job
+
+    django.db.connection.ensure_connection()
+    begun = time.perf_counter()
+    for start in range(0, jobs, chunk):
+        size = min(chunk, jobs - start)
+        Job.objects.enqueue_many([(job_type, {"n": n}) for n in range(start, start + size)])
+    return jobs / (time.perf_counter() - begun)
+
+
+def enqueue_slowly(jobs: int, least: float, most: float) -> list[float]:
+    """When each was about to be enqueued, by the system's monotonic clock; pauses of so many seconds."""
+    from django_jobqueue.models import Job
+
+    pause = random.Random(SEED)  # noqa: S311 - no secret
+    Job.objects.exists()  # connect
+    sent = []
+    for n in range(jobs):
+        time.sleep(pause.uniform(least, most))
+        sent.append(time.monotonic())
+        Job.objects.enqueue("bench:stamp", {"n": n})
+    return sent
+
+
+def claim_cost(times: int, limit: int) -> list[float]:
+    """Seconds of each claim; none of them stays."""
+    from django.db import transaction
+
+    from django_jobqueue.databases.claiming import ClaimRequest
+    from django_jobqueue.models import Job
+
+    request = ClaimRequest(worker_id="benchmark", limit=limit, lease=60)
+    taken = []
+    for _ in range(times):
+        with transaction.atomic():
+            begun = time.perf_counter()
+            claimed = Job.objects.claim_for_worker(request)
+            taken.append(time.perf_counter() - begun)
+            transaction.set_rollback(True)
+        assert len(claimed) == limit, f"{len(claimed)} jobs came instead of {limit}"
+    return taken
+
+
+def counts_cost(times: int, cap: int) -> list[float]:
+    """Seconds of each look at the figures by status, as a dashboard takes it."""
+    from django_jobqueue.models import Job
+
+    return timed(times, lambda: Job.objects.counts(cap=cap))
+
+
+def admin_cost(times: int) -> list[float]:
+    """Seconds of each rendering of the admin's list of jobs, newest first."""
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    user, _ = User.objects.get_or_create(username="benchmark", is_superuser=True, is_staff=True)
+    client = Client(headers={"host": "localhost"})
+    client.force_login(user)
+
+    def look() -> None:
+        response = client.get("/admin/django_jobqueue/job/")
+        assert response.status_code == 200, f"the list answered {response.status_code}"
+
+    return timed(times, look)
+
+
+def timed(times: int, do: Callable[[], Any]) -> list[float]:
+    """Seconds of each call."""
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        do()
+        taken.append(time.perf_counter() - begun)
+    return taken
+
+
+def pause() -> None:
+    """Let nobody claim."""
+    from django_jobqueue.models import Queue
+
+    Queue.objects.pause("default")
+
+
+def resume() -> None:
+    """Let all workers claim, and wake them."""
+    from django_jobqueue.models import Queue
+
+    Queue.objects.resume("default")
+
+
+def fill(rows: int) -> None:
+    """So many rows of each kind, then statistics and a clean slate."""
+    from .filling import KINDS, fill_with
+
+    for number, kind in enumerate(KINDS):
+        fill_with(kind, rows, number)
+    tidy()
+
+
+def tidy() -> None:
+    """What the database would do in its own time, before it is measured."""
+    with django.db.connection.cursor() as cursor:
+        if django.db.connection.vendor == "sqlite":
+            cursor.execute("ANALYZE")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        else:
+            cursor.execute("VACUUM ANALYZE django_jobqueue_job")
+            cursor.execute("CHECKPOINT")
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    task.__name__: task
+    for task in (
+        migrate,
+        enqueue,
+        enqueue_many,
+        enqueue_slowly,
+        claim_cost,
+        counts_cost,
+        admin_cost,
+        pause,
+        resume,
+        fill,
+        tidy,
+    )
+}
+
+
+def main(task: str, arguments: str) -> None:
+    """Run one task."""
+    django.setup()
+    json.dump(TASKS[task](**json.loads(arguments)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
