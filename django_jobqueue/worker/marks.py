@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..databases.claiming import ClaimRequest, Mark
 from ..managers.claim import ClaimedJob
@@ -26,7 +26,8 @@ class ScanMarks:
     mark (retried, rescheduled, taken back) and jobs with a lock key, which have to run in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._marks: dict[tuple[str, int], Mark] = {}  # by lane; the one that gave a job last is the last
         self._ended = -math.inf  # when the last whole claim was over
         self._took = 0.0
@@ -45,7 +46,7 @@ class ScanMarks:
         """This claim took ``took`` seconds and gave jobs and marks."""
         self.saw_all = not request.marks
         if self.saw_all:
-            self._ended, self._took = time.monotonic(), took
+            self._ended, self._took = self._clock(), took
             self._pause = min(_pause(request, jobs) * took, LONGEST)
         for mark in marks:
             lane = mark.queue, mark.priority
@@ -63,7 +64,7 @@ class ScanMarks:
         return math.inf if self.saw_all else max(self._until_whole(), 0.0)
 
     def _until_whole(self) -> float:
-        return self._ended + self._pause - time.monotonic()
+        return self._ended + self._pause - self._clock()
 
 
 def _pause(request: ClaimRequest, jobs: Sequence[ClaimedJob]) -> float:
