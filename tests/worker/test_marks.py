@@ -2,13 +2,19 @@
 
 import math
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
 from django_jobqueue.databases.claiming import ClaimRequest, Mark
 from django_jobqueue.managers.claim import ClaimedJob
+from django_jobqueue.models import Job
+from django_jobqueue.worker import Worker
 from django_jobqueue.worker.marks import LANES, LONGEST, PAUSE, PAUSE_WITH_KEYS, ScanMarks
+from tests.moves.factories import ago
+from tests.waiting import eventually
+from tests.worker.handlers import DONE, Handlers, standing, touches
 
 
 class Clock:
@@ -166,3 +172,45 @@ def test_nothing_is_taken_from_behind_a_suspect_that_waits_for_a_calm_worker(mar
     marks = ScanMarks()
     learn(marks, mark(), count=9, suspects=False)
     assert marks.ahead() == ()
+
+
+# In a worker.
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_no_claim_from_the_marks_can_see_is_found_while_a_backlog_lasts(
+    start_worker: Callable[..., Worker], handlers: Handlers
+) -> None:
+    hidden = {"urgent", "elsewhere", "old"}
+    ran: set[str] = set()
+
+    def note(name: str) -> None:
+        if not ran:
+            Job.objects.enqueue(name_of_type, {"name": "urgent"}, priority=50)
+            Job.objects.enqueue(name_of_type, {"name": "elsewhere"}, queue="elsewhere")
+            old = Job.objects.enqueue(name_of_type, {"name": "old"})
+            Job.objects.filter(pk=old.pk).update(run_after=ago(3600))
+        ran.add(name)
+        if name == "plain" and not ran > hidden:
+            Job.objects.enqueue(name_of_type, {"name": "plain"})  # it lasts until all of them ran
+
+    name_of_type = handlers.add(note)
+    Job.objects.enqueue_many([(name_of_type, {"name": "plain"})] * 1_000)
+    start_worker(threads=1)
+
+    eventually(lambda: ran > hidden)
+    eventually(lambda: set(standing()) == {DONE})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_drain_ends_only_after_a_look_at_everything(
+    start_worker: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_jobqueue.worker.marks.PAUSE", 1e9)
+    monkeypatch.setattr("django_jobqueue.worker.marks.LONGEST", 2.0)
+    touches(1_000, queue="first", priority=1)
+    touches(5, queue="second")
+    worker = start_worker(threads=1, drain=True)
+
+    eventually(worker.poller.drained.is_set)
+    assert standing() == {DONE: 1_005}
