@@ -17,6 +17,9 @@ PAUSE = 10
 PAUSE_WITH_KEYS = 1
 #: Lanes that are remembered. Each costs every claim a probe.
 LANES = 100
+#: Seconds for which a lane that gives no job is remembered. If others took all its jobs meanwhile, each claim
+#: from the mark crosses what those left.
+KEEP = 2.0
 
 
 class ScanMarks:
@@ -28,7 +31,8 @@ class ScanMarks:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._marks: dict[tuple[str, int], Mark] = {}  # by lane; the one that gave a job last is the last
+        # By lane, with the time of the claim: the lane that gave a job last is the last.
+        self._marks: dict[tuple[str, int], tuple[Mark, float]] = {}
         self._ended = -math.inf  # when the last whole claim was over
         self._took = 0.0
         self._pause = 0.0  # seconds from there to the next
@@ -36,9 +40,10 @@ class ScanMarks:
 
     def ahead(self) -> tuple[Mark, ...]:
         """Where the next claim begins; empty: it is a whole one."""
-        if not self._marks or self._until_whole() <= 0:
+        if self._until_whole() <= 0:
             return ()
-        return tuple(self._marks.values())
+        since = self._clock() - KEEP
+        return tuple(mark for mark, moved in self._marks.values() if moved >= since)
 
     def learn(
         self, request: ClaimRequest, jobs: Sequence[ClaimedJob], marks: Sequence[Mark], took: float
@@ -51,7 +56,7 @@ class ScanMarks:
         for mark in marks:
             lane = mark.queue, mark.priority
             self._marks.pop(lane, None)
-            self._marks[lane] = mark
+            self._marks[lane] = mark, self._clock()
         while len(self._marks) > LANES:
             del self._marks[next(iter(self._marks))]
 

@@ -11,7 +11,7 @@ from django_jobqueue.databases.claiming import ClaimRequest, Mark
 from django_jobqueue.managers.claim import ClaimedJob
 from django_jobqueue.models import Job
 from django_jobqueue.worker import Worker
-from django_jobqueue.worker.marks import LANES, LONGEST, PAUSE, PAUSE_WITH_KEYS, ScanMarks
+from django_jobqueue.worker.marks import KEEP, LANES, LONGEST, PAUSE, PAUSE_WITH_KEYS, ScanMarks
 from tests.moves.factories import ago
 from tests.waiting import eventually
 from tests.worker.handlers import DONE, Handlers, standing, touches
@@ -116,12 +116,17 @@ def test_after_a_marked_claim_there_is_patience_only_until_everything_is_looked_
     assert marks.patience() == math.inf
 
 
-def test_a_lane_that_gives_nothing_keeps_its_mark(marks: ScanMarks, clock: Clock) -> None:
-    here = mark()
-    learn(marks, here)
+def test_a_lane_that_gives_nothing_keeps_its_mark_for_a_while(marks: ScanMarks, clock: Clock) -> None:
+    here, busy = mark(), mark("busy")
+    learn(marks, here, busy)
+    began = clock.now
+    while clock.now <= began + KEEP - LONGEST:
+        clock.now += LONGEST
+        assert learn(marks, busy, took=9) == ()
+        assert set(learn(marks, count=0)) == {here, busy}
     clock.now += LONGEST
-    assert learn(marks, count=0) == ()
-    assert learn(marks, count=0) == (here,)
+    learn(marks, busy, took=9)
+    assert learn(marks, count=0) == (busy,)
 
 
 def test_a_look_at_everything_may_set_a_mark_back(marks: ScanMarks, clock: Clock) -> None:
