@@ -5,12 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from uuid import UUID
 
 from .base import JOB_TABLE, QUEUE_TABLE, Dialect, Row
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+class Mark(NamedTuple):
+    """A place in a lane: the due time and id of a job there."""
+
+    queue: str
+    priority: int
+    run_after: Any  # as the database gave it
+    id: UUID
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +35,12 @@ class ClaimRequest:
     exclude_types: Sequence[str] = ()
     suspects: bool = True  # may a job whose worker was lost be taken (always alone)
     keyed: bool = True  # may jobs with a lock key be taken
+    marks: Sequence[Mark] = ()  # look at these lanes only, each from its mark on; none: at everything
+
+    def __post_init__(self) -> None:
+        if self.marks:
+            # Of the jobs with one key the first must run first, and it may stand before the mark.
+            object.__setattr__(self, "keyed", False)
 
 
 class Claiming(Dialect):
@@ -34,6 +50,11 @@ class Claiming(Dialect):
     claim depends on the number of lanes and the jobs taken, not on jobs that are done, or wait for a later
     time, or stand in a queue that this worker does not serve.
     """
+
+    #: What is known of a lane.
+    lane_columns: ClassVar[str] = "queue, priority"
+    #: Whether to go on from marks is of use: where finished entries stay in the index for a while.
+    has_marks: ClassVar[bool] = False
 
     def claim(
         self, connection: BaseDatabaseWrapper, request: ClaimRequest, columns: Sequence[str]
@@ -59,19 +80,21 @@ class Claiming(Dialect):
         }
 
     def lanes(self, request: ClaimRequest) -> str:
-        """CTEs ``lane`` (every queue and priority with pending jobs, one index probe each) and ``served``."""
+        """CTEs ``lane`` (where to look) and ``served`` (those of them that this claim may take from)."""
         served = [f"NOT EXISTS (SELECT 1 FROM {QUEUE_TABLE} AS q WHERE q.name = lane.queue AND q.paused)"]
         if request.queues is not None:
             served.append(self.among("lane.queue", "queues"))
         if request.exclude_queues:
             served.append(f"NOT ({self.among('lane.queue', 'exclude_queues')})")
         return f"""
-            lane(queue, priority) AS (
-                {self.first_lane()}
-                UNION ALL
-                {self.next_lane()}
-            ),
-            served AS (SELECT queue, priority FROM lane WHERE queue IS NOT NULL AND {" AND ".join(served)})"""
+            lane({self.lane_columns}) AS ({self.known_lanes(request)}),
+            served AS (
+                SELECT {self.lane_columns} FROM lane WHERE queue IS NOT NULL AND {" AND ".join(served)}
+            )"""
+
+    def known_lanes(self, request: ClaimRequest) -> str:
+        """A SELECT of every queue and priority with pending jobs: one index probe each."""
+        return f"{self.first_lane()} UNION ALL {self.next_lane()}"
 
     @abstractmethod
     def first_lane(self) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
-from .claiming import ClaimRequest
 from .clock import from_database
 from .database import Database
 from .holding import STARTED
 from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
+from .postgresql_claim import LaneClaiming, by_key
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -49,13 +49,7 @@ _ELEMENTS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def _by_key(rows: str) -> str:
-    # As an array of unknown length, the planner expects few ids and goes by primary key. A join it would
-    # rather do by reading the whole table, as long as that has some ten thousand rows.
-    return f"ANY(ARRAY({rows}))"
-
-
-_LOCKED = _by_key("SELECT locked_id FROM locked")
+_LOCKED = by_key("SELECT locked_id FROM locked")
 
 #: By which a claim makes sure that a lock key is free. The advisory lock keeps two claims from taking one
 #: key at the same instant. The look that follows must see what a rival has committed just before it let go
@@ -72,7 +66,7 @@ LOCK_IS_FREE = f"""
     END $$"""
 
 
-class PostgreSQL(Database):
+class PostgreSQL(LaneClaiming, Database):
     """Row locks, arrays as batches, advisory locks, NOTIFY."""
 
     # Not now(): in a long transaction that is the past. Not clock_timestamp(): it is volatile, so no index.
@@ -121,7 +115,7 @@ class PostgreSQL(Database):
 
     def among(self, column: str, name: str, kind: str = "text") -> str:
         if kind == "id":
-            return f"{column} = {_by_key(f'SELECT unnest(%({name})s::uuid[])')}"
+            return f"{column} = {by_key(f'SELECT unnest(%({name})s::uuid[])')}"
         return f"{column} = ANY(%({name})s::{_ARRAYS[kind]})"
 
     def values(self, values: Iterable[Any]) -> Any:
@@ -150,7 +144,7 @@ class PostgreSQL(Database):
         return f"""
             WITH given AS MATERIALIZED ({self.source(columns)}),
             locked AS MATERIALIZED (
-                {self._locked(f"job.id = {_by_key('SELECT job_id FROM given')}", False, not wait)}
+                {self._locked(f"job.id = {by_key('SELECT job_id FROM given')}", False, not wait)}
             )
             UPDATE {JOB_TABLE} AS job SET {assign} FROM given
             WHERE job.id = {_LOCKED} AND job.id = given.job_id
@@ -204,51 +198,6 @@ class PostgreSQL(Database):
             row[0]: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
             for row in made
         }
-
-    def first_lane(self) -> str:
-        return f"""(
-            SELECT queue, priority FROM {JOB_TABLE} WHERE status = 1
-            ORDER BY queue DESC, priority DESC LIMIT 1)"""
-
-    def next_lane(self) -> str:
-        return f"""
-            SELECT found.queue, found.priority FROM lane CROSS JOIN LATERAL (
-                SELECT queue, priority FROM {JOB_TABLE}
-                WHERE status = 1 AND (queue, priority) < (lane.queue, lane.priority)
-                ORDER BY queue DESC, priority DESC LIMIT 1
-            ) AS found"""
-
-    def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
-        # Never "id IN (SELECT … LIMIT n FOR UPDATE …)": a nested loop runs that once a row and takes more
-        # than n. First the plain order over all lanes says how many to take from each; then so many are
-        # locked lane by lane, passing over what another claim holds, so that no claim locks more than it
-        # takes and two of them do not fight for the same rows.
-        due = self.due(request, "j")
-        return f"""
-            WITH RECURSIVE {self.lanes(request)},
-            wanted AS MATERIALIZED (
-                SELECT queue, priority, count(*) AS places FROM (
-                    SELECT served.queue, served.priority FROM served CROSS JOIN LATERAL (
-                        SELECT j.run_after, j.id FROM {JOB_TABLE} AS j WHERE {due}
-                        ORDER BY j.run_after, j.id LIMIT %(size)s
-                    ) AS first ORDER BY served.priority DESC, first.run_after, first.id LIMIT %(size)s
-                ) AS ordered GROUP BY queue, priority
-            ),
-            taken AS MATERIALIZED (
-                SELECT first.* FROM wanted AS served CROSS JOIN LATERAL (
-                    SELECT j.id, j.priority, j.run_after, j.crashes, j.lock_key FROM {JOB_TABLE} AS j
-                    WHERE {due} ORDER BY j.run_after, j.id LIMIT served.places FOR NO KEY UPDATE SKIP LOCKED
-                ) AS first
-            ),
-            {self.placed("taken")},
-            chosen AS MATERIALIZED (
-                SELECT p.id FROM placed AS p
-                WHERE {self.takable}
-                  AND (p.lock_key IS NULL OR django_jobqueue_lock_is_free(p.lock_key))
-            )
-            UPDATE {JOB_TABLE} AS job SET {self.claimed()} WHERE job.id = {_by_key("SELECT id FROM chosen")}
-            RETURNING {", ".join(columns)}, to_char(1000 - priority, '0000') || to_char(
-                run_after AT TIME ZONE 'UTC', ' YYYY-MM-DD HH24:MI:SS.US ') || id"""
 
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.db import IntegrityError
 
 from ..databases.base import Row
-from ..databases.claiming import ClaimRequest
+from ..databases.claiming import ClaimRequest, Mark
 from ..exceptions import InvalidOption
 from ..payloads import decode
 from ..registry import check_whole
@@ -97,9 +97,25 @@ class ClaimMoves(Moves):
 
     def claim_for_worker(self, request: ClaimRequest) -> list[ClaimedJob]:
         """``claim`` without model instances."""
+        jobs, _ = self.claim_and_mark(request)
+        return jobs
+
+    def claim_and_mark(self, request: ClaimRequest) -> tuple[list[ClaimedJob], list[Mark]]:
+        """``claim`` without model instances; and where the next claim may go on, if the database gains by it.
+
+        That is in each lane at the last job taken that has no lock key: with one it takes a whole look.
+        """
         to_id = self._database.to_id
-        rows = self.claim_rows(request, CLAIMED_COLUMNS)
-        return [ClaimedJob(to_id(row[0]), *row[1:]) for row in rows]
+        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, "run_after"))
+        jobs = [ClaimedJob(to_id(row[0]), *row[1:-1]) for row in rows]
+        if not self._database.has_marks:
+            return jobs, []
+        last = {
+            (job.queue, job.priority): (row[-1], job.id)
+            for job, row in zip(jobs, rows, strict=True)
+            if job.lock_key is None
+        }
+        return jobs, [Mark(*lane, *place) for lane, place in last.items()]
 
     def claim_rows(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
         """The claimed jobs' columns, as the database gives them."""

@@ -17,6 +17,7 @@ from ..managers.claim import LIMIT_MAX, ClaimedJob
 from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
 from ..models import Job
 from .holdings import Holdings
+from .marks import ScanMarks
 from .options import WorkerOptions
 from .pool import STALE, Pool
 from .service import Backoff, Service
@@ -60,6 +61,7 @@ class Poller(Service):
         self._unknown: dict[str, float] = {}  # type -> until when it is left alone
         self._shares = {False: 0.5, True: 0.5}  # of plain and async jobs in what was claimed lately
         self._suspect: Attempt | None = None  # the last job claimed whose worker was lost before
+        self._marks = ScanMarks()
         self._past_full_from = 0.0  # when to look again past jobs that have no place here
         self._last_sign = 0.0
         self._wants_room = False
@@ -109,6 +111,8 @@ class Poller(Service):
             if isinstance(outcome, Failed | Snoozed) and outcome.delay is not None:
                 due = time.monotonic() + outcome.delay
                 self._next_due = min(self._next_due or due, due)
+            if attempt.job.lock_key is not None:
+                self._marks.key_freed()
             if attempt.job.lock_key is not None or attempt is self._suspect:
                 self.wake()
         if self._wants_room and not self._is_behind:
@@ -146,9 +150,9 @@ class Poller(Service):
         if jobs:
             self._last_sign = time.monotonic()
             return 0.0, True
-        if self._options.drain and not held_before and not past_full:
+        if self._options.drain and not held_before and not past_full and self._marks.saw_all:
             self.drained.set()
-        return self._idle_delay(), True
+        return min(self._idle_delay(), self._marks.patience()), True
 
     def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob]:
         request = ClaimRequest(
@@ -159,11 +163,14 @@ class Poller(Service):
             exclude_queues=self._options.exclude_queues,
             exclude_types=exclude_types,
             suspects=all(self._pools[kind].idle for kind in _kinds()) and self._holdings.calm,
+            marks=self._marks.ahead(),
         )
         sent = time.monotonic()
-        jobs: list[ClaimedJob] = Job.objects.db_manager(self._alias).claim_for_worker(request)
+        jobs, marks = Job.objects.db_manager(self._alias).claim_and_mark(request)
         self.claimed += len(jobs)
-        self._note(jobs, time.monotonic() - sent, past_full)
+        self._note(jobs, took := time.monotonic() - sent, past_full)
+        # Past a kind that is full, jobs are left behind that have a place in a moment.
+        self._marks.learn(request, jobs, [] if past_full else marks, took)
         attempts = [Attempt(job, self._worker_id, sent) for job in jobs]
         self._suspect = attempts[0] if attempts and attempts[0].job.crashes else None
         self._hand_over(attempts)

@@ -9,10 +9,11 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from django_jobqueue.conf import JobQueueSettings
+from django_jobqueue.databases.claiming import ClaimRequest
 from django_jobqueue.managers.failures import describe
 from django_jobqueue.managers.outcomes import Done, Failed, Outcome, Released, Snoozed
 from django_jobqueue.models import Job, JobStatus
-from tests.moves.factories import TYPE, ago, claim, dead, enqueue, ids, statements
+from tests.moves.factories import TYPE, ago, claim, dead, enqueue, heads, ids, statements
 
 pytestmark = pytest.mark.django_db
 
@@ -60,14 +61,26 @@ def _analyze() -> None:
 
 def plan(sql: str) -> set[str]:
     """The indexes that a statement uses on the job table, and "everything" if it reads the whole table."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
             return {used for *_, detail in cursor.fetchall() for used in _of_sqlite(detail)}
+    return {used for node in tree(sql) for used in _of_postgresql(node)}
+
+
+def tree(sql: str) -> list[dict[str, Any]]:
+    """All nodes of PostgreSQL's plan, the topmost first."""
+    with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}")
         [[answer]] = cursor.fetchall()
-    [tree] = json.loads(answer) if isinstance(answer, str) else answer
-    return set(_of_postgresql(tree["Plan"]))
+    [top] = json.loads(answer) if isinstance(answer, str) else answer
+    return list(_below(top["Plan"]))
+
+
+def _below(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _below(child)
 
 
 def _of_sqlite(detail: str) -> Iterator[str]:
@@ -88,8 +101,6 @@ def _of_postgresql(node: dict[str, Any]) -> Iterator[str]:
     if "Index Name" in node:
         name = node["Index Name"].removeprefix("jobqueue_job_")
         yield "primary key" if name == "django_jobqueue_job_pkey" else name
-    for child in node.get("Plans", ()):
-        yield from _of_postgresql(child)
 
 
 def used_by(act: Any) -> set[str]:
@@ -121,6 +132,42 @@ def test_a_claim_that_chooses_goes_by_the_claim_index(options: dict[str, Any]) -
     used = used_by(lambda: claim(10, **options))
     assert "claim" in used
     assert used <= {"claim", "primary key", "lock"}
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("limit", [1, 10, 100, 500])
+@pytest.mark.parametrize("lanes", [1, 12])
+def test_a_claim_from_marks_begins_there_in_the_claim_index(lanes: int, limit: int) -> None:
+    marks = heads()[:lanes]
+    request = ClaimRequest(worker_id="worker-1", limit=limit, lease=60, marks=marks)
+    with statements() as made:
+        assert Job.objects.claim_for_worker(request)
+    [sql] = made
+    used = plan(sql)
+    assert "claim" in used
+    assert used <= {"claim", "primary key"}
+    begins = [node for node in tree(sql) if "ROW(run_after, id) >= ROW(" in node.get("Index Cond", "")]
+    assert len(begins) == len([node for node in tree(sql) if "run_after <=" in node.get("Index Cond", "")])
+    assert len(begins) >= 2
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("limit", [1, 16, 17, 100, 500, 1000])
+def test_no_claim_looks_so_costly_that_its_plan_is_compiled(limit: int, marked: bool) -> None:
+    """With jit on, as it is by default, that took two seconds for every claim of a hundred."""
+    request = ClaimRequest(worker_id="w", limit=limit, lease=60, marks=heads() if marked else [])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('jit_above_cost')::float")
+        [[threshold]] = cursor.fetchall()
+        # As if there were millions.
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = reltuples * 1000 WHERE relname LIKE %s",
+            ["%jobqueue_job%"],
+        )
+    with statements() as made:
+        assert Job.objects.claim_for_worker(request)
+    assert tree(made[0])[0]["Total Cost"] < threshold
 
 
 def test_reaping_goes_by_the_index_of_running_jobs() -> None:

@@ -3,8 +3,9 @@
 import pytest
 from django.db import connection
 
+from django_jobqueue.databases.claiming import ClaimRequest
 from django_jobqueue.models import Job
-from tests.moves.factories import ago, claim, claimed, enqueue, lose_lease, selected
+from tests.moves.factories import ago, claim, claimed, enqueue, heads, lose_lease, selected
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
 
@@ -30,11 +31,12 @@ def stale(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.usefixtures("stale")
-def test_a_claim_of_three_takes_three() -> None:
+@pytest.mark.parametrize("limit", [3, 20])
+def test_a_claim_of_some_takes_so_many(limit: int) -> None:
     for n in range(50):
         enqueue(queue=f"q{n % 3}", priority=n % 2)
-    assert len(claim(3)) == 3
-    assert Job.objects.counts()[2] == 3
+    assert len(claim(limit)) == limit
+    assert Job.objects.counts()[2] == limit
 
 
 @pytest.mark.usefixtures("stale")
@@ -43,6 +45,17 @@ def test_a_claim_of_three_from_one_queue_takes_three() -> None:
         enqueue()
     assert len(claim(3)) == 3
     assert Job.objects.counts()[2] == 3
+
+
+@pytest.mark.usefixtures("stale")
+@pytest.mark.parametrize("queues", [1, 3])
+@pytest.mark.parametrize("limit", [3, 20])
+def test_a_claim_from_marks_takes_no_more_than_it_may(limit: int, queues: int) -> None:
+    for n in range(50):
+        enqueue(queue=f"q{n % queues}", priority=n % 2 if queues > 1 else 0)
+    request = ClaimRequest(worker_id="w", limit=limit, lease=60, marks=heads())
+    assert len(Job.objects.claim_for_worker(request)) == limit
+    assert Job.objects.counts()[2] == limit
 
 
 @pytest.mark.usefixtures("stale")

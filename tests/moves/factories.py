@@ -10,6 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from django_jobqueue.databases.claiming import Mark
 from django_jobqueue.models import Job, JobStatus
 
 #: Any type of this pattern may be enqueued: the conftest.py here lets "tests:*" pass.
@@ -106,6 +107,18 @@ def seconds_from_now(instant: datetime | None) -> float:
 
 def ids(jobs: list[Job]) -> list[Any]:
     return [job.id for job in jobs]
+
+
+def in_order(jobs: list[Job]) -> list[Job]:
+    return sorted(jobs, key=lambda job: (-job.priority, job.run_after, job.id))
+
+
+def heads() -> list[Mark]:
+    """The first pending job of each lane."""
+    first: dict[tuple[str, int], Mark] = {}
+    for job in in_order(list(Job.objects.filter(status=JobStatus.PENDING))):
+        first.setdefault((job.queue, job.priority), Mark(job.queue, job.priority, job.run_after, job.id))
+    return list(first.values())
 
 
 @contextmanager
