@@ -121,7 +121,7 @@ def test_one_bad_job_stores_none(bad: Any, error: type[Exception]) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_all_or_none_are_stored_though_they_are_several_statements() -> None:
     def fail_at_the_third(execute: Any, sql: str, *rest: Any) -> Any:
-        if sql.lstrip().startswith("INSERT"):
+        if "INSERT INTO" in sql:
             inserts.append(sql)
         if len(inserts) == 3:
             raise ConnectionError("the network is gone")
@@ -137,3 +137,38 @@ def test_the_callers_list_is_not_changed() -> None:
     given = [{"job_type": TYPE, "payload": {"a": 1}, "priority": 3}]
     Job.objects.enqueue_many(given)
     assert given == [{"job_type": TYPE, "payload": {"a": 1}, "priority": 3}]
+
+
+AWKWARD = [
+    "NULL",
+    "null",
+    '"',
+    "\\",
+    '\\"',
+    "{a,b}",
+    "a,b",
+    "'",
+    "''",
+    "%s",
+    "%(x)s",
+    "\n\t",
+    " ",
+    "ü 日本 🙂",
+    "{}",
+    "E'x'",
+]
+
+
+def test_no_text_is_taken_for_the_way_in_which_batches_travel() -> None:
+    jobs = Job.objects.enqueue_many(
+        {"job_type": TYPE, "payload": {"n": text, text: [text]}, "dedupe_key": text, "lock_key": text}
+        for text in AWKWARD
+    )
+    for job, text in zip(jobs, AWKWARD, strict=True):
+        stored = Job.objects.get(pk=job.pk)
+        assert (stored.payload, stored.dedupe_key, stored.lock_key) == ({"n": text, text: [text]}, text, text)
+        assert (job.payload, job.run_after, job.created_at) == (
+            stored.payload,
+            stored.run_after,
+            stored.created_at,
+        )

@@ -6,6 +6,7 @@ from django.db import transaction
 from django_jobqueue.managers.failures import describe
 from django_jobqueue.managers.outcomes import Done, Failed, Outcome, Released, Snoozed
 from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.payloads import encode_result
 from tests.moves.factories import (
     LATE,
     WORKER,
@@ -191,3 +192,22 @@ def test_two_outcomes_of_one_job_in_a_batch_are_settled_one_after_the_other() ->
     assert settled.lost == [lost]
     assert settled.written == {again.id: DONE, other.id: DONE}
     assert stored(again).result == 2
+
+
+def test_no_text_is_taken_for_the_way_in_which_batches_travel() -> None:
+    texts = ["NULL", '"', "\\", '\\"', "{a,b}", "a,b", "'", "%s", "\n\t", " ", "ü 日本 🙂"]
+    jobs = [claimed() for _ in texts]
+    Job.objects.settle(
+        WORKER, [Done(job, 0.1, encode_result(text, 99)) for job, text in zip(jobs, texts, strict=True)]
+    )
+    assert [stored(job).result for job in jobs] == texts
+
+    jobs = [claimed() for _ in texts]
+    Job.objects.settle(
+        WORKER,
+        [
+            Failed(job, failure=describe(ValueError(text)), delay=None)
+            for job, text in zip(jobs, texts, strict=True)
+        ],
+    )
+    assert [stored(job).errors[0]["message"] for job in jobs] == texts
