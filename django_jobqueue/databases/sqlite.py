@@ -41,7 +41,7 @@ class SQLite(Database):
             return False
 
     def to_id(self, value: Any) -> UUID:
-        return UUID(value)
+        return UUID(int=int(value, 16))  # twice as fast as from text
 
     def from_id(self, value: UUID) -> Any:
         return value.hex
