@@ -53,8 +53,9 @@ class Claiming(Dialect):
 
     #: What is known of a lane.
     lane_columns: ClassVar[str] = "queue, priority"
-    #: Whether to go on from marks is of use: where finished entries stay in the index for a while.
-    has_marks: ClassVar[bool] = False
+    #: SQL of a job's due time for a mark, where it is of use to go on from one: where finished entries stay
+    #: in the index for a while.
+    mark_time: ClassVar[str] = ""
 
     def claim(
         self, connection: BaseDatabaseWrapper, request: ClaimRequest, columns: Sequence[str]

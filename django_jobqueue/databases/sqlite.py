@@ -108,10 +108,12 @@ class SQLite(Database):
         return f"UPDATE {JOB_TABLE} AS job SET {assign} WHERE {where} RETURNING {returning}"
 
     def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
-        row = self._insert_params(job, datetime.datetime.now(UTC))
-        sql = f"{self._insert_sql(job.dedupe_key is not None)} RETURNING run_after, expires_at, created_at"
-        rows = self.run(connection, sql, row)
-        return tuple(map(from_database, rows[0])) if rows else None
+        # Without RETURNING: it takes half as long, and every value is known here.
+        now = datetime.datetime.now(UTC)
+        row = self._insert_params(job, now)
+        with connection.cursor() as cursor:
+            cursor.execute(self._insert_sql(job.dedupe_key is not None), row)
+            return _times(row, from_database(as_text(now))) if cursor.rowcount else None
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
         # executemany is the fastest way in and has no RETURNING, so keyed jobs are left to the look-up.
@@ -122,11 +124,7 @@ class SQLite(Database):
             cursor.executemany(self._insert_sql(keyed), rows)
         made_at = from_database(as_text(now))
         return {
-            job.id: (
-                made_at if row["run_at"] == row["now"] else from_database(row["run_at"]),
-                from_database(row["expires_at"]),
-                made_at,
-            )
+            job.id: _times(row, made_at)
             for job, row in zip(jobs, rows, strict=True)
             if job.dedupe_key is None
         }
@@ -205,3 +203,9 @@ class SQLite(Database):
             DELETE FROM {JOB_TABLE} WHERE {self.among("id", "ids", "id")} AND status IN (3, 4, 5)
             RETURNING id"""
         return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+
+
+def _times(row: Mapping[str, Any], made_at: Instant | None) -> Row:
+    """(run_after, expires_at, created_at) of a row that was just inserted."""
+    run_after = made_at if row["run_at"] == row["now"] else from_database(row["run_at"])
+    return run_after, from_database(row["expires_at"]), made_at

@@ -106,10 +106,13 @@ class ClaimMoves(Moves):
         That is in each lane at the last job taken that has no lock key: with one it takes a whole look.
         """
         to_id = self._database.to_id
-        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, "run_after"))
+        mark_time = self._database.mark_time
+        if not mark_time:
+            return [
+                ClaimedJob(to_id(row[0]), *row[1:]) for row in self.claim_rows(request, CLAIMED_COLUMNS)
+            ], []
+        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time))
         jobs = [ClaimedJob(to_id(row[0]), *row[1:-1]) for row in rows]
-        if not self._database.has_marks:
-            return jobs, []
         last = {
             (job.queue, job.priority): (row[-1], job.id)
             for job, row in zip(jobs, rows, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
@@ -10,6 +11,7 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.base import ModelState
 
 from .. import logs, signals
 from ..databases.base import Row
@@ -57,11 +59,7 @@ class EnqueueMoves(Moves):
         anything is stored.
         """
         new = prepare(job_type, payload, known_options(options), current_context())
-        elsewhere = self._open_transaction_elsewhere()
-        if elsewhere is not None:
-            transaction.on_commit(lambda: self._enqueue([new]), using=elsewhere)
-            return self._job(new, None)
-        return self._enqueue([new])[0]
+        return self._enqueue_or_wait([new])[0]
 
     def enqueue_many(
         self,
@@ -76,11 +74,7 @@ class EnqueueMoves(Moves):
         """
         context = current_context()
         new = [prepare(*_split(one, options), context) for one in jobs]
-        elsewhere = self._open_transaction_elsewhere()
-        if elsewhere is not None:
-            transaction.on_commit(lambda: self._enqueue(new), using=elsewhere)
-            return self._instances([(one, None) for one in new])
-        return self._enqueue(new)
+        return self._enqueue_or_wait(new)
 
     async def aenqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -95,6 +89,14 @@ class EnqueueMoves(Moves):
     ) -> list[Job]:
         """``enqueue_many`` for async code."""
         return await sync_to_async(self.enqueue_many)(jobs, **options)
+
+    def _enqueue_or_wait(self, new: Sequence[NewJob]) -> list[Job]:
+        """Store the jobs now, or when the open transaction of another database commits."""
+        elsewhere = self._open_transaction_elsewhere()
+        if elsewhere is None:
+            return self._enqueue(new)
+        transaction.on_commit(lambda: self._enqueue(new), using=elsewhere)
+        return self._instances((one, None) for one in new)
 
     def _open_transaction_elsewhere(self) -> str | None:
         """The alias of a transaction that the job should wait for, if the queue's own has none open."""
@@ -127,7 +129,7 @@ class EnqueueMoves(Moves):
         for _ in range(TRIES):
             row = self._database.insert(self._connection, new)
             if row is not None:
-                return self._job(new, row)
+                return self._instances([(new, row)])[0]
             holder = self._holders([new.dedupe_key]).get(new.dedupe_key)
             if holder is not None:
                 holder.created = False
@@ -183,29 +185,24 @@ class EnqueueMoves(Moves):
             )
         return {key: job for key, job in holders.items() if key not in dead}
 
-    def _instances(self, rows: Sequence[tuple[NewJob, Row | None]]) -> list[Job]:
-        """The jobs as model instances. Django takes longer to make one than the database to store it."""
-        if not rows:
-            return []
-        first = self._job(*rows[0])
-        same, state = first.__dict__, type(first._state)
-        jobs = [first]
-        for new, row in rows[1:]:
-            job = self.model.__new__(self.model)
-            job.__dict__ = {**same, **_values(new, row), "errors": [], "_state": state()}
-            job._state.adding, job._state.db = False, first._state.db
-            jobs.append(job)
-        return jobs
+    def _instances(self, rows: Iterable[tuple[NewJob, Row | None]]) -> list[Job]:
+        """The jobs as model instances, without asking the database again."""
+        alias = self.db
+        return [_instance(self.model, alias, _values(new, row)) for new, row in rows]
 
-    def _job(self, new: NewJob, row: Row | None) -> Job:
-        """The job as a model instance, without asking the database again."""
-        values = _values(new, row)
-        created = values.pop("created")
-        job = self.model(**values)
-        job._state.adding = False
-        job._state.db = self.db
-        job.created = created
-        return job
+
+def _instance(model: type[Job], alias: str, values: dict[str, Any]) -> Job:
+    """What ``model(**values)`` makes; that takes longer than the database takes to store the row."""
+    job = model.__new__(model)
+    job.__dict__ = {**_defaults(model), **values, "errors": [], "_state": ModelState()}
+    job._state.adding, job._state.db = False, alias
+    return job
+
+
+@functools.cache
+def _defaults(model: type[Job]) -> dict[str, Any]:
+    """The attributes of a new instance."""
+    return model().__dict__
 
 
 def _values(new: NewJob, row: Row | None) -> dict[str, Any]:

@@ -166,7 +166,8 @@ class Poller(Service):
             marks=self._marks.ahead(),
         )
         sent = time.monotonic()
-        jobs, marks = Job.objects.db_manager(self._alias).claim_and_mark(request)
+        claim = Job.objects.db_manager(self._alias).claim_and_mark
+        jobs, marks = claim(request)
         self.claimed += len(jobs)
         self._note(jobs, took := time.monotonic() - sent, past_full)
         # Past a kind that is full, jobs are left behind that have a place in a moment.
