@@ -101,6 +101,10 @@ class ClaimMoves(Moves):
         rows = self.claim_rows(request, CLAIMED_COLUMNS)
         return [ClaimedJob(to_id(row[0]), *row[1:]) for row in rows]
 
+    def next_due(self, request: ClaimRequest) -> float | None:
+        """Seconds until the first pending job of the queues asked for is due; None: there is none."""
+        return self._database.next_due(self._connection, request)
+
     def claim_rows(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
         """The claimed jobs' columns, as the database gives them."""
         check_request(request)
