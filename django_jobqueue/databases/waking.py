@@ -27,8 +27,13 @@ ANY_QUEUE = ""
 #: Jobs that wake everybody.
 EVERYBODY = 1_000_000
 
-#: One channel per table, and so per schema: the table's own number.
+#: One channel per table, and so per schema: the table's own number. A single job is told on one of so many
+#: channels beside it, to which few of many workers listen.
+SLOTS = 16
 CHANNEL = f"SELECT 'django_jobqueue_' || '{JOB_TABLE}'::regclass::oid"
+
+
+_NOTIFY = f"SELECT pg_notify(({CHANNEL}) || %s, %s)"
 
 
 class Notice(NamedTuple):
@@ -38,6 +43,11 @@ class Notice(NamedTuple):
     number: int  # at random
     jobs: int  # that came, in this and in what was swallowed before it
     last: bool  # what comes within the next NOTIFY_INTERVAL may be swallowed: look again then
+
+    @property
+    def slot(self) -> int | None:
+        """By which channel it goes; None: the one for everybody."""
+        return self.number % SLOTS if self.jobs == 1 else None
 
     def as_text(self) -> str:
         """The payload."""
@@ -50,6 +60,11 @@ def read_notice(payload: str) -> Notice | None:
     if len(parts) != 4 or not all(part.isascii() and part.isdigit() for part in parts[1:]):
         return None
     return Notice(parts[0], int(parts[1]), int(parts[2]), parts[3] == "1")
+
+
+def channel_suffix(slot: int | None) -> str:
+    """What follows the name of the channel for everybody."""
+    return "" if slot is None else f"_{slot}"
 
 
 class Limiter:
@@ -116,10 +131,10 @@ def _notify(alias: str, queue: str, jobs: int) -> None:
         passed = _limiters.setdefault((alias, queue), Limiter()).pass_through(jobs)
     if passed is None:
         return
-    number = random.getrandbits(31)
+    notice = Notice(queue, random.getrandbits(31), *passed)
     try:
         with connections[alias].cursor() as cursor:
-            cursor.execute(f"SELECT pg_notify(({CHANNEL}), %s)", [Notice(queue, number, *passed).as_text()])
+            cursor.execute(_NOTIFY, [channel_suffix(notice.slot), notice.as_text()])
     except Exception:
         # The job is stored; the workers' polling finds it.
         logger.warning("Could not notify the workers of queue %r; they will find the job by polling", queue)
@@ -128,4 +143,4 @@ def _notify(alias: str, queue: str, jobs: int) -> None:
 def say_something(alias: str) -> None:
     """An empty word to all that listen, by which they know that they hear."""
     with connections[alias].cursor() as cursor:
-        cursor.execute(f"SELECT pg_notify(({CHANNEL}), '')")
+        cursor.execute(_NOTIFY, [channel_suffix(None), ""])

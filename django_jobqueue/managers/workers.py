@@ -30,7 +30,10 @@ class WorkerManager(QueueAliasManager):
     """``Worker.objects``: beats."""
 
     def beat(self, workers: Sequence[WorkerFacts]) -> None:
-        """Say that these workers are there; one statement for all."""
+        """Say that these workers are there; one statement for all that are known already."""
+        known = self.get_queryset().filter(pk__in=[facts.id for facts in workers])
+        if known.update(last_beat=DatabaseNow()) == len(workers):
+            return
         now = DatabaseNow()
         rows: list[Any] = [self.model(**vars(facts), started_at=now, last_beat=now) for facts in workers]
         self.get_queryset().bulk_create(

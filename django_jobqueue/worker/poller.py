@@ -246,9 +246,8 @@ class Poller(Service):
     def _found(self, jobs: Sequence[ClaimedJob], limit: int) -> float:
         """Seconds to wait after a claim that found jobs."""
         if len(jobs) >= limit:
-            if (
-                self._relays and not self._turns.alone
-            ):  # it was idle, so others may be: one NOTIFY wakes no more than it knows of jobs
+            if self._relays and not self._turns.alone:
+                # There may be more, and others may be as idle as this worker was.
                 self._relays = False
                 wake_workers(self._alias, Counter(job.queue for job in jobs))
             return self._rhythm.found(all_there_is=False)

@@ -14,7 +14,7 @@ from .wakeup import Wakeup
 
 #: Seconds between looks right after a sign of work, as long as it is not known that new jobs are heard of.
 SHORT_STEP = 0.05
-#: Looks that find nothing come less and less often, down to one in so many poll intervals.
+#: After a look that found nothing, so many poll intervals to the next.
 RELAXED = 5
 #: Seconds: never less to the time of a job that is to come.
 LEAST = 0.002
@@ -35,7 +35,7 @@ class Rhythm:
         self._next_due = next_due
         self._look_now = True  # a claim without asking
         self._held_back = False  # what is due is not for us, not now: a lock key that runs, say
-        self._quiet = 0  # looks in a row that found nothing
+        self._quiet = False  # whether there was no sign of work for a poll interval
         self._last_sign = 0.0
         self._due_at = math.inf  # when the first pending job is due, as far as the last question told
         self._own_due = math.inf  # when a job comes back that this worker saw fail or snooze
@@ -46,7 +46,7 @@ class Rhythm:
         self._look_now = sign and self._wakeup.certain
         if sign:
             self._last_sign = time.monotonic()
-            self._quiet = 0
+            self._quiet = False
 
     def comes_back(self, delay: float) -> None:
         """A job of this worker will be due again in so many seconds. From any thread."""
@@ -64,8 +64,7 @@ class Rhythm:
     def found(self, *, all_there_is: bool) -> float:
         """Seconds to wait after a claim that found jobs."""
         self._last_sign = time.monotonic()
-        self._held_back = False
-        self._quiet = 0
+        self._held_back = self._quiet = False
         return self.pause() if all_there_is and self._wakeup.reliable else 0.0
 
     def found_nothing(self, *, idle: bool) -> float:
@@ -73,7 +72,8 @@ class Rhythm:
         if idle and self._wakeup.reliable:
             self._held_back = self._ask() <= 0
             return self.pause()
-        self._quiet, self._held_back, self._due_at = 0, False, math.inf
+        self._held_back = self._quiet = False
+        self._due_at = math.inf
         if time.monotonic() - self._last_sign < NOTIFY_INTERVAL + 2 * SHORT_STEP:
             return SHORT_STEP  # the limit on NOTIFY may have swallowed the last word
         return self.pause()
@@ -83,8 +83,8 @@ class Rhythm:
         now = time.monotonic()
         delay = self._options.poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - spread, not a secret
         if not self._held_back:
-            delay *= min(1 + self._quiet, RELAXED)
-            self._quiet += 1
+            delay *= RELAXED if self._quiet else 1
+            self._quiet = True
         own, others = self._own_due - now, self._due_at - now
         if own <= delay:
             self._own_due = math.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from ..databases.waking import Notice
+from ..databases.waking import SLOTS, Notice
 
 #: So many workers all look at once.
 FEW = 3
@@ -13,6 +13,8 @@ FEW = 3
 #: turn it is are full, stopped or dead, the job waits for about one such time. The least after a look that
 #: found a job, the most after several that found none.
 SPREAD, LEAST_SPREAD, MOST_SPREAD = 0.05, 0.02, 0.1
+#: Seconds that those whose turn it is get anyway.
+HEAD_START = 0.05
 
 
 class Turns:
@@ -25,13 +27,22 @@ class Turns:
     def delay(self, notice: Notice) -> float:
         """Seconds from a notice to this worker's look; 0: it is its turn.
 
-        As many workers as there are jobs, beginning with one at random. Everybody, as long as it is not
-        known how many there are.
+        As many workers as there are jobs, beginning with one at random; for a single job one of those that
+        listen to its slot. Everybody, as long as it is not known how many there are.
         """
         rank, size = self._crowd()
-        if size <= FEW or (rank - notice.number) % size < notice.jobs:
+        if size <= FEW or self._is_next(notice, rank, size):
             return 0.0
-        return random.uniform(0, size * self._spread)  # noqa: S311 - spread, not a secret
+        return HEAD_START + random.uniform(0, size * self._spread)  # noqa: S311 - spread, not a secret
+
+    @property
+    def slots(self) -> frozenset[int]:
+        """The channels to listen to, beside the one for everybody."""
+        rank, size = self._crowd()
+        if size <= FEW:
+            return frozenset(range(SLOTS))
+        groups = min(size, SLOTS)
+        return frozenset(slot for slot in range(SLOTS) if slot % groups == rank % groups)
 
     @property
     def alone(self) -> bool:
@@ -41,6 +52,15 @@ class Turns:
     def looked(self, *, found: bool) -> None:
         """A look out of turn found something to do, or nothing."""
         self._spread = LEAST_SPREAD if found else min(self._spread * 2, MOST_SPREAD)
+
+    @staticmethod
+    def _is_next(notice: Notice, rank: int, size: int) -> bool:
+        if notice.slot is None:
+            return (rank - notice.number) % size < notice.jobs
+        groups = min(size, SLOTS)
+        mine = rank % groups
+        mates = len(range(mine, size, groups))
+        return notice.slot % groups == mine and (rank // groups - notice.number // SLOTS) % mates == 0
 
     def stagger(self) -> float:
         """Seconds by which to come late to what everybody knows, such as a scheduled job's time."""

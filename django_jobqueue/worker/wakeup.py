@@ -10,6 +10,7 @@ import select
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from django.db import Error, connections
 
 from .. import conf, logs
 from ..databases import database_for
-from ..databases.waking import ANY_QUEUE, CHANNEL, NOTIFY_INTERVAL, read_notice
+from ..databases.waking import ANY_QUEUE, CHANNEL, NOTIFY_INTERVAL, channel_suffix, read_notice
 from .options import WorkerOptions
 from .turns import Turns
 
@@ -128,6 +129,8 @@ class PostgreSQLWakeup(Wakeup):
         self._dsn = conf.current().LISTEN_DSN
         self._own: Any = None
         self._listening_on: Any = None
+        self._channel = ""
+        self._listened: frozenset[int | None] = frozenset()  # slots; None: the channel for everybody
         self._notified = False
         self._waiting = False
         self._warned = False
@@ -207,11 +210,15 @@ class PostgreSQLWakeup(Wakeup):
         try:
             raw = self._direct() if self._dsn else self._claiming()
             if raw is not self._listening_on:
-                channel = raw.execute(CHANNEL).fetchone()[0]
-                raw.execute(f'LISTEN "{channel}"')
+                self._channel = raw.execute(CHANNEL).fetchone()[0]
+                self._listened = frozenset()
                 raw.add_notify_handler(self._on_notify)
-                self._listening_on = raw
-                self._notified = True  # a job may have come before LISTEN: look once
+            if (wanted := frozenset([None, *self._turns.slots])) != self._listened:
+                # In one go, so that not a word is missed in between.
+                raw.execute("; ".join(self._changes(wanted)))
+                self._notified |= not wanted <= self._listened  # a job may have come before: look once
+                self._listened = wanted
+            self._listening_on = raw
             return True
         except _BROKEN as error:
             if not self._warned:
@@ -219,6 +226,10 @@ class PostgreSQLWakeup(Wakeup):
                 self._warned = True
             self._drop()
             return False
+
+    def _changes(self, wanted: frozenset[int | None]) -> Iterator[str]:
+        for verb, slots in (("LISTEN", wanted - self._listened), ("UNLISTEN", self._listened - wanted)):
+            yield from (f'{verb} "{self._channel}{channel_suffix(slot)}"' for slot in slots)
 
     def _claiming(self) -> Any:
         connection = connections[self._alias]
