@@ -246,7 +246,7 @@ class Poller(Service):
     def _found(self, jobs: Sequence[ClaimedJob], limit: int) -> float:
         """Seconds to wait after a claim that found jobs."""
         if len(jobs) >= limit:
-            if self._relays and not self._turns.alone:
+            if self._relays and self._turns.size != 1:
                 # There may be more, and others may be as idle as this worker was.
                 self._relays = False
                 wake_workers(self._alias, Counter(job.queue for job in jobs))

@@ -57,14 +57,16 @@ class Rhythm:
         if self._look_now or self._held_back or not (idle and self._wakeup.reliable):
             return False
         due = self._ask() <= 0
-        if self._wakeup.out_of_turn:
-            self._turns.looked(found=due)
+        if self._wakeup.out_of_turn and not due:
+            self._turns.looked(found=False)
         return not due
 
     def found(self, *, all_there_is: bool) -> float:
         """Seconds to wait after a claim that found jobs."""
         self._last_sign = time.monotonic()
         self._held_back = self._quiet = False
+        if self._wakeup.out_of_turn:
+            self._turns.looked(found=True)
         return self.pause() if all_there_is and self._wakeup.reliable else 0.0
 
     def found_nothing(self, *, idle: bool) -> float:
@@ -83,7 +85,8 @@ class Rhythm:
         now = time.monotonic()
         delay = self._options.poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - spread, not a secret
         if not self._held_back:
-            delay *= RELAXED if self._quiet else 1
+            # Right after work, sooner: not all of it may have been heard of. Of many workers some look anyway.
+            delay *= RELAXED if self._quiet else min(max(self._turns.size / 10, 1), RELAXED)
             self._quiet = True
         own, others = self._own_due - now, self._due_at - now
         if own <= delay:

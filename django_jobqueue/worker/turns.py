@@ -9,10 +9,12 @@ from ..databases.waking import SLOTS, Notice
 
 #: So many workers all look at once.
 FEW = 3
-#: Seconds. Those whose turn it is not look at random within so much for each worker there is: if those whose
-#: turn it is are full, stopped or dead, the job waits for about one such time. The least after a look that
+#: Of more, so many at least hear of a single job.
+HEARERS = 5
+#: Seconds. Those whose turn it is not look at random within so much for each worker there is: if the one whose
+#: turn it is is full, stopped or dead, the job waits for about one such time. The least after a look that
 #: found a job, the most after several that found none.
-SPREAD, LEAST_SPREAD, MOST_SPREAD = 0.05, 0.02, 0.1
+SPREAD, LEAST_SPREAD, MOST_SPREAD = 0.05, 0.02, 0.15
 #: Seconds that those whose turn it is get anyway.
 HEAD_START = 0.05
 
@@ -41,13 +43,13 @@ class Turns:
         rank, size = self._crowd()
         if size <= FEW:
             return frozenset(range(SLOTS))
-        groups = min(size, SLOTS)
+        groups = _groups(size)
         return frozenset(slot for slot in range(SLOTS) if slot % groups == rank % groups)
 
     @property
-    def alone(self) -> bool:
-        """Whether there is nobody else."""
-        return self._crowd()[1] == 1
+    def size(self) -> int:
+        """How many workers there are; 0: not known."""
+        return self._crowd()[1]
 
     def looked(self, *, found: bool) -> None:
         """A look out of turn found something to do, or nothing."""
@@ -57,7 +59,7 @@ class Turns:
     def _is_next(notice: Notice, rank: int, size: int) -> bool:
         if notice.slot is None:
             return (rank - notice.number) % size < notice.jobs
-        groups = min(size, SLOTS)
+        groups = _groups(size)
         mine = rank % groups
         mates = len(range(mine, size, groups))
         return notice.slot % groups == mine and (rank // groups - notice.number // SLOTS) % mates == 0
@@ -66,3 +68,7 @@ class Turns:
         """Seconds by which to come late to what everybody knows, such as a scheduled job's time."""
         _, size = self._crowd()
         return random.uniform(0, min(size * 0.005, 0.25)) if size > FEW else 0.0  # noqa: S311
+
+
+def _groups(size: int) -> int:
+    return max(1, min(size // HEARERS, SLOTS))
