@@ -30,15 +30,17 @@ class WorkerManager(QueueAliasManager):
     """``Worker.objects``: beats."""
 
     def beat(self, workers: Sequence[WorkerFacts]) -> None:
-        """Say that these workers are there; one statement for all that are known already."""
-        known = self.get_queryset().filter(pk__in=[facts.id for facts in workers])
-        if known.update(last_beat=DatabaseNow()) == len(workers):
-            return
+        """Say that these workers are there; one statement for all."""
         now = DatabaseNow()
         rows: list[Any] = [self.model(**vars(facts), started_at=now, last_beat=now) for facts in workers]
         self.get_queryset().bulk_create(
             rows, update_conflicts=True, update_fields=["last_beat"], unique_fields=["id"]
         )
+
+    def beat_again(self, workers: Sequence[WorkerFacts]) -> bool:
+        """``beat`` for workers that are known already, without a transaction; False if not all are."""
+        known = self.get_queryset().filter(pk__in=[facts.id for facts in workers])
+        return known.update(last_beat=DatabaseNow()) == len(workers)
 
     def living(self, within: float) -> list[tuple[str, list[str] | None]]:
         """Id and queues of the workers that were heard of in the last ``within`` seconds, by id."""

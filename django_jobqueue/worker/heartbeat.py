@@ -72,7 +72,9 @@ class Heartbeat(Service):
         for one in living:
             one.board.renewed(sent, answered, lease)
         workers = Worker.objects.db_manager(alias)
-        workers.beat([one.facts for one in living])
+        facts = [one.facts for one in living]
+        if not workers.beat_again(facts):
+            workers.beat(facts)
         if database_for(alias).notifies and conf.current().LISTEN:
             self._tell_ranks(living)
 

@@ -85,7 +85,7 @@ class Rhythm:
         now = time.monotonic()
         delay = self._options.poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - spread, not a secret
         if not self._held_back:
-            # Right after work, sooner: not all of it may have been heard of. Of many workers some look anyway.
+            # Right after work, sooner: not all may have been heard of. Of many workers some look anyway.
             delay *= RELAXED if self._quiet else min(max(self._turns.size / 10, 1), RELAXED)
             self._quiet = True
         own, others = self._own_due - now, self._due_at - now

@@ -11,7 +11,7 @@ from ..databases.waking import SLOTS, Notice
 FEW = 3
 #: Of more, so many at least hear of a single job.
 HEARERS = 5
-#: Seconds. Those whose turn it is not look at random within so much for each worker there is: if the one whose
+#: Seconds. Those whose turn it is not look at random within so much for each worker: if the one whose
 #: turn it is is full, stopped or dead, the job waits for about one such time. The least after a look that
 #: found a job, the most after several that found none.
 SPREAD, LEAST_SPREAD, MOST_SPREAD = 0.05, 0.02, 0.15

@@ -9,6 +9,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from django_jobqueue.conf import JobQueueSettings
+from django_jobqueue.databases.claiming import ClaimRequest
 from django_jobqueue.managers.failures import describe
 from django_jobqueue.managers.outcomes import Done, Failed, Outcome, Released, Snoozed
 from django_jobqueue.models import Job, JobStatus
@@ -121,6 +122,12 @@ def test_a_claim_that_chooses_goes_by_the_claim_index(options: dict[str, Any]) -
     used = used_by(lambda: claim(10, **options))
     assert "claim" in used
     assert used <= {"claim", "primary key", "lock"}
+
+
+@pytest.mark.parametrize("options", [{}, {"queues": ["q1", "q2"]}, {"exclude_queues": ["q1"]}], ids=str)
+def test_the_question_when_a_job_is_due_goes_by_the_claim_index(options: dict[str, Any]) -> None:
+    request = ClaimRequest(worker_id="w", limit=1, lease=60, **options)
+    assert used_by(lambda: Job.objects.next_due(request) is not None) == {"claim"}
 
 
 def test_reaping_goes_by_the_index_of_running_jobs() -> None:

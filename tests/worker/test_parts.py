@@ -63,6 +63,15 @@ def test_a_board_counts_the_lapses_before_a_renewal() -> None:
     assert board.renewal == (start + 14.9, 1)
 
 
+def test_a_board_tells_the_place_among_the_workers() -> None:
+    memory = bytearray(SIZE)
+    board = Board.new(memory)
+    assert board.crowd == (0, 0)
+    Board(memory).placed(7, 50)
+    board.renewed(monotonic(), monotonic(), lease=10)
+    assert (board.crowd, board.started(), board.left_with(0)) == ((7, 50), [], False)
+
+
 # Holdings.
 
 
