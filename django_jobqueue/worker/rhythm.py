@@ -34,6 +34,7 @@ class Rhythm:
         self._turns = turns
         self._next_due = next_due
         self._look_now = True  # a claim without asking
+        self._asked = False  # since the last wait, and something was due
         self._held_back = False  # what is due is not for us, not now: a lock key that runs, say
         self._quiet = False  # whether there was no sign of work for a poll interval
         self._last_sign = 0.0
@@ -42,6 +43,7 @@ class Rhythm:
 
     def wait(self, seconds: float, *, listen: bool) -> None:
         """Wait for a sign of work, at most so long."""
+        self._asked = False
         sign = self._wakeup.wait(seconds, listen=listen)
         self._look_now = sign and self._wakeup.certain
         if sign:
@@ -56,7 +58,7 @@ class Rhythm:
         """Whether a claim would find nothing. Asked only by a worker that is ``idle`` and trusts its ears."""
         if self._look_now or self._held_back or not (idle and self._wakeup.reliable):
             return False
-        due = self._ask() <= 0
+        self._asked = due = self._ask() <= 0
         if self._wakeup.out_of_turn and not due:
             self._turns.looked(found=False)
         return not due
@@ -72,7 +74,10 @@ class Rhythm:
     def found_nothing(self, *, idle: bool) -> float:
         """Seconds to wait after a claim that found nothing."""
         if idle and self._wakeup.reliable:
-            self._held_back = self._ask() <= 0
+            if self._asked:  # and a job was due: somebody else was faster, mostly
+                self._quiet = False
+            else:
+                self._held_back = self._ask() <= 0
             return self.pause()
         self._held_back = self._quiet = False
         self._due_at = math.inf

@@ -83,6 +83,15 @@ def test_what_is_due_and_not_given_out_is_claimed_once_in_a_poll_interval() -> N
         assert not one.nothing_due(idle=True)
 
 
+def test_who_asked_and_was_too_slow_does_not_ask_again_and_looks_after_a_poll_interval() -> None:
+    asked: list[float] = []
+    one = rhythm(Ears(), lambda: asked.append(0.0) or 0.0)  # type: ignore[func-returns-value]
+    one.wait(0.001, listen=True)
+    assert not one.nothing_due(idle=True)
+    assert 0.9 <= one.found_nothing(idle=True) <= 1.1
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(("certain", "asked"), [(True, False), (False, True)])
 def test_a_sign_that_may_mean_anything_is_a_reason_to_ask(certain: bool, asked: bool) -> None:
     ears = Ears(certain=certain)
