@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .claiming import Claiming
 from .controlling import Controlling
 from .holding import Holding
 from .inserting import Inserting
+from .looking import Looking
 from .settling import Settling
 
 
-class Database(Inserting, Claiming, Settling, Holding, Controlling):
+class Database(Inserting, Looking, Settling, Holding, Controlling):
     """One method a statement. What is abstract in the parts differs between databases."""

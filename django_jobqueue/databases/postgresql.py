@@ -96,6 +96,9 @@ class PostgreSQL(LaneClaiming, Database):
     def shifted(self, time: str, seconds: str) -> str:
         return f"({time} + ({seconds})::float8 * interval '1 second')"
 
+    def seconds_until(self, time: str) -> str:
+        return f"EXTRACT(EPOCH FROM {time} - {self.now})"
+
     def time_text(self, time: str) -> str:
         return f"""to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 

@@ -58,6 +58,9 @@ class SQLite(Database):
         moved = f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', {time}, ({seconds}) || ' seconds')"
         return f"CASE ({seconds}) WHEN 0 THEN {time} ELSE {moved} END"
 
+    def seconds_until(self, time: str) -> str:
+        return f"(julianday({time}) - julianday({self.now})) * 86400.0"
+
     def time_text(self, time: str) -> str:
         return f"replace({time}, ' ', 'T') || 'Z'"
 

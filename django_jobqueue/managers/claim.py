@@ -120,6 +120,10 @@ class ClaimMoves(Moves):
         }
         return jobs, [Mark(*lane, *place) for lane, place in last.items()]
 
+    def next_due(self, request: ClaimRequest) -> float | None:
+        """Seconds until the first pending job of the queues asked for is due; None: there is none."""
+        return self._database.next_due(self._connection, request)
+
     def claim_rows(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
         """The claimed jobs' columns, as the database gives them."""
         check_request(request)

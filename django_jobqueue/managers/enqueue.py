@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
@@ -121,7 +122,7 @@ class EnqueueMoves(Moves):
         if signals.has_listeners(signals.job_enqueued, self.model):
             for job in made:
                 signals.announce(signals.job_enqueued, self.model, job)
-        wake_workers(self.db, {job.queue for job in made})
+        wake_workers(self.db, Counter(job.queue for job in made))
         logs.enqueued(jobs)
         return jobs
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import conf
 from ..databases.clock import DatabaseNow
-from ..databases.waking import wake_workers
+from ..databases.waking import EVERYBODY, wake_workers
 from .base import QueueAliasManager
 from .preparing import check_queue
 
@@ -21,7 +21,7 @@ class QueueManager(QueueAliasManager):
     def resume(self, name: str) -> None:
         """Jobs of this queue are claimed again. Raises ``UnknownQueue``."""
         self._set(name, False)
-        wake_workers(self.get_queryset().db, [name])
+        wake_workers(self.get_queryset().db, {name: EVERYBODY})
 
     def _set(self, name: str, paused: bool) -> None:
         row: Any = self.model(name=check_queue(name, conf.current()), paused=paused, updated_at=DatabaseNow())

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 
 from .. import logs, signals
 from ..databases.base import Row
+from ..databases.waking import wake_workers
 from ..exceptions import JobExpired, WorkerLost
 from ..registry import check_whole
 from ..states import FINISHED, JobStatus
@@ -115,6 +116,8 @@ class RescueMoves(Moves):
         signals.announce(signals.job_reaped, self.model, job, status=status, worker_id=worker_id)
         if status in FINISHED:
             signals.announce(signals.job_finished, self.model, job, status=status, error=text)
+        else:
+            wake_workers(self.db, [job.queue])
 
     def _partial(self, values: Sequence[Any]) -> Any:
         """A job with the columns that receivers are promised: id, type, queue, priority, attempts, max."""

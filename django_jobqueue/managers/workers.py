@@ -37,6 +37,16 @@ class WorkerManager(QueueAliasManager):
             rows, update_conflicts=True, update_fields=["last_beat"], unique_fields=["id"]
         )
 
+    def beat_again(self, workers: Sequence[WorkerFacts]) -> bool:
+        """``beat`` for workers that are known already, without a transaction; False if not all are."""
+        known = self.get_queryset().filter(pk__in=[facts.id for facts in workers])
+        return known.update(last_beat=DatabaseNow()) == len(workers)
+
+    def living(self, within: float) -> list[tuple[str, list[str] | None]]:
+        """Id and queues of the workers that were heard of in the last ``within`` seconds, by id."""
+        heard_of = self.get_queryset().filter(last_beat__gte=DatabaseAgo(timedelta(seconds=within)))
+        return list(heard_of.order_by("id").values_list("id", "queues"))
+
     def forget(self, worker_id: str) -> None:
         """Remove a worker that has left in good order."""
         self.get_queryset().filter(pk=worker_id).delete()

@@ -13,12 +13,14 @@ from uuid import UUID
 
 _RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often leases had lapsed before it
 _FAREWELL = struct.Struct("=i4x")  # one more than the exit code with which the process leaves; 0: not yet
+_CROWD = struct.Struct("=ii")  # this worker's place among those that serve the same queues; how many they are
 _SLOT = struct.Struct("=16sd")  # a job's id; when it started, 0: free
 
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
 SLOTS = 4_096
 
-_HEAD = _RENEWAL.size + _FAREWELL.size
+_CROWD_AT = _RENEWAL.size + _FAREWELL.size
+_HEAD = _CROWD_AT + _CROWD.size
 SIZE = _HEAD + SLOTS * _SLOT.size
 
 
@@ -81,6 +83,16 @@ class Board:
         last, lapses = _RENEWAL.unpack_from(self._memory)
         # Answered later than the lease before had lasted: others may have taken jobs back in between.
         _RENEWAL.pack_into(self._memory, 0, sent, lapses + (1 if answered >= last + lease else 0))
+
+    def placed(self, rank: int, size: int) -> None:
+        """So many workers serve the same queues, and this is the one with this rank (from 0)."""
+        _CROWD.pack_into(self._memory, _CROWD_AT, rank, size)
+
+    @property
+    def crowd(self) -> tuple[int, int]:
+        """Rank and number as ``placed`` said; (0, 0): not yet."""
+        rank, size = _CROWD.unpack_from(self._memory, _CROWD_AT)
+        return rank, size
 
     @property
     def renewal(self) -> tuple[float, int]:

@@ -9,6 +9,9 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections, reset_queries
 
+from .. import conf
+from ..databases import database_for
+from ..databases.waking import say_something
 from ..managers.workers import WorkerFacts
 from ..models import Job, Worker
 from .board import Board
@@ -68,4 +71,25 @@ class Heartbeat(Service):
         answered = time.monotonic()
         for one in living:
             one.board.renewed(sent, answered, lease)
-        Worker.objects.db_manager(alias).beat([one.facts for one in living])
+        workers = Worker.objects.db_manager(alias)
+        facts = [one.facts for one in living]
+        if not workers.beat_again(facts):
+            workers.beat(facts)
+        if database_for(alias).notifies and conf.current().LISTEN:
+            self._tell_ranks(living)
+
+    def _tell_ranks(self, living: Sequence[Renewed]) -> None:
+        """Each worker learns its place among those of the same queues, and that it hears what is said."""
+        alias = self._options.alias
+        crowds: dict[frozenset[str] | None, list[str]] = {}
+        for worker_id, queues in Worker.objects.db_manager(alias).living(self._options.lease / 2):
+            crowds.setdefault(_key(queues), []).append(worker_id)
+        for one in living:
+            crowd = crowds.get(_key(one.facts.queues), [])
+            if one.facts.id in crowd:
+                one.board.placed(crowd.index(one.facts.id), len(crowd))
+        say_something(alias)
+
+
+def _key(queues: Sequence[str] | None) -> frozenset[str] | None:
+    return None if queues is None else frozenset(queues)

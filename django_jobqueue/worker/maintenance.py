@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections, reset_queries
 
+from ..databases.waking import ANY_QUEUE, wake_workers
 from ..managers.rescue import SWEEP
 from ..models import Job, Worker
 from .options import WorkerOptions
@@ -117,7 +118,8 @@ class Maintenance(Service):
             while jobs.reap(worker_id=departed.worker_id, exact=True):
                 pass
         else:
-            jobs.release_held(departed.worker_id, started={one for one, _ in departed.started})
+            released = jobs.release_held(departed.worker_id, started={one for one, _ in departed.started})
+            wake_workers(self._options.alias, {ANY_QUEUE: released} if released else {})
         Worker.objects.db_manager(self._options.alias).forget(departed.worker_id)
 
     def _sweep(self) -> None:

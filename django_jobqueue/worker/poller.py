@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from django.db import Error, connections, reset_queries
 
 from .. import logs, registry
 from ..databases.claiming import ClaimRequest
-from ..databases.waking import NOTIFY_INTERVAL
+from ..databases.waking import wake_workers
 from ..execution import Attempt
 from ..managers.claim import LIMIT_MAX, ClaimedJob
 from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
@@ -20,16 +20,16 @@ from .holdings import Holdings
 from .marks import ScanMarks
 from .options import WorkerOptions
 from .pool import STALE, Pool
+from .rhythm import SHORT_STEP, Rhythm
 from .service import Backoff, Service
 from .settle import BATCH, Pair, Settler
+from .turns import Turns
 from .wakeup import Wakeup, leave_pool, make_wakeup
 
 #: Seconds for which a type that this worker does not know is left to others.
 LEAVE_ALONE = 60.0
 #: Seconds that ``pause`` waits for a claim under way.
 CLAIM_PATIENCE = 5.0
-#: Seconds between looks right after a sign of work: the limit on NOTIFY may have swallowed the last word.
-SHORT_STEP = 0.05
 
 
 class Poller(Service):
@@ -56,28 +56,32 @@ class Poller(Service):
         self._pools = pools  # by "is async"
         self._holdings = holdings
         self._settler = settler
-        self._wakeup = Wakeup()
+        self._turns = Turns(lambda: holdings.board.crowd)
+        self._listen_by(Wakeup())
         self._backoff = Backoff("claiming jobs", min(options.heartbeat, 5.0))
         self._unknown: dict[str, float] = {}  # type -> until when it is left alone
         self._shares = {False: 0.5, True: 0.5}  # of plain and async jobs in what was claimed lately
         self._suspect: Attempt | None = None  # the last job claimed whose worker was lost before
         self._marks = ScanMarks()
         self._past_full_from = 0.0  # when to look again past jobs that have no place here
-        self._last_sign = 0.0
         self._wants_room = False
-        self._next_due = 0.0  # when a job that this worker saw fail or snooze comes back; 0: none
+        self._relays = True  # the next claim that leaves no room tells others that there may be more
 
     def run(self) -> None:
         """Poll, wait, poll."""
         leave_pool(self._alias)
-        self._wakeup = make_wakeup(self._alias, self._options.queues)
+        self._listen_by(make_wakeup(self._options, self._turns))
         try:
             while not self.stopping.is_set():
                 delay, listen = self._safe_poll()
-                if delay and self._wakeup.wait(delay, listen=listen):
-                    self._last_sign = time.monotonic()
+                if delay:
+                    self._rhythm.wait(delay, listen=listen)
         finally:
             self._wakeup.close()
+
+    def _listen_by(self, wakeup: Wakeup) -> None:
+        self._wakeup = wakeup
+        self._rhythm = Rhythm(self._options, wakeup, self._turns, self._seconds_to_next)
 
     def ask_to_stop(self) -> None:
         """Leave the loop after the statement at hand."""
@@ -106,15 +110,19 @@ class Poller(Service):
             self.wake()
 
     def settled(self, batch: Sequence[Pair]) -> None:
-        """Outcomes were written: a lock key may be free now, and some jobs will be back soon."""
+        """Outcomes were written: a lock key may be free now, and some jobs are to run again, now or soon."""
+        for_others: Counter[str] = Counter()
         for attempt, outcome in batch:
-            if isinstance(outcome, Failed | Snoozed) and outcome.delay is not None:
-                due = time.monotonic() + outcome.delay
-                self._next_due = min(self._next_due or due, due)
+            delay = outcome.delay if isinstance(outcome, Failed | Snoozed) else None
+            if delay is not None:
+                self._rhythm.comes_back(delay)
+            if isinstance(outcome, Released | UnknownHere) or (delay is not None and self.stopping.is_set()):
+                for_others[attempt.job.queue] += 1
             if attempt.job.lock_key is not None:
                 self._marks.key_freed()
             if attempt.job.lock_key is not None or attempt is self._suspect:
                 self.wake()
+        wake_workers(self._alias, for_others)
         if self._wants_room and not self._is_behind:
             self.room_made()
 
@@ -135,6 +143,8 @@ class Poller(Service):
         self._give_back_hoard()
         if self._suspect is not None and self._holdings.is_settling_in(self._suspect):
             return SHORT_STEP, False  # if it brings this process down again, nobody is beside it
+        if self._rhythm.nothing_due(idle=self._idle):
+            return self._rhythm.pause(), True
         self._wants_room = True  # before the look: a handler that ends right after it is heard
         limit, exclude_types, past_full = (0, [], False) if self._is_behind else self._room()
         self._wants_room = limit <= 0
@@ -148,23 +158,14 @@ class Poller(Service):
             finally:
                 self.ended += 1
         if jobs:
-            self._last_sign = time.monotonic()
-            return 0.0, True
+            return min(self._found(jobs, limit), self._marks.patience()), True
         if self._options.drain and not held_before and not past_full and self._marks.saw_all:
             self.drained.set()
-        return min(self._idle_delay(), self._marks.patience()), True
+        self._relays = True
+        return min(self._rhythm.found_nothing(idle=self._idle), self._marks.patience()), True
 
     def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob]:
-        request = ClaimRequest(
-            worker_id=self._worker_id,
-            limit=limit,
-            lease=self._options.lease,
-            queues=self._options.queues,
-            exclude_queues=self._options.exclude_queues,
-            exclude_types=exclude_types,
-            suspects=all(self._pools[kind].idle for kind in _kinds()) and self._holdings.calm,
-            marks=self._marks.ahead(),
-        )
+        request = self._request(limit, exclude_types)
         sent = time.monotonic()
         claim = Job.objects.db_manager(self._alias).claim_and_mark
         jobs, marks = claim(request)
@@ -176,6 +177,18 @@ class Poller(Service):
         self._suspect = attempts[0] if attempts and attempts[0].job.crashes else None
         self._hand_over(attempts)
         return jobs
+
+    def _request(self, limit: int, exclude_types: list[str]) -> ClaimRequest:
+        return ClaimRequest(
+            worker_id=self._worker_id,
+            limit=limit,
+            lease=self._options.lease,
+            queues=self._options.queues,
+            exclude_queues=self._options.exclude_queues,
+            exclude_types=exclude_types,
+            suspects=all(self._pools[kind].idle for kind in _kinds()) and self._holdings.calm,
+            marks=self._marks.ahead(),
+        )
 
     def _hand_over(self, attempts: list[Attempt]) -> None:
         """Each job to the pool of its kind; back with those nobody here knows."""
@@ -240,16 +253,27 @@ class Poller(Service):
             self._shares[True] += (share - self._shares[True]) / 2
             self._shares[False] = 1 - self._shares[True]
 
-    def _idle_delay(self) -> float:
-        now = time.monotonic()
-        if now - self._last_sign < NOTIFY_INTERVAL + SHORT_STEP:
-            return SHORT_STEP
-        delay = self._options.poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - spread, not a secret
-        if self._next_due:
-            until = self._next_due - now
-            self._next_due = 0.0 if until <= delay else self._next_due
-            delay = min(delay, max(until, SHORT_STEP))
-        return delay
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing here asks for another look but new jobs, and jobs that come due."""
+        return not (self._options.drain or self._unknown or len(self._holdings) or self._paused.is_set())
+
+    def _found(self, jobs: Sequence[ClaimedJob], limit: int) -> float:
+        """Seconds to wait after a claim that found jobs."""
+        if len(jobs) >= limit:
+            if self._relays and self._turns.size != 1:
+                # There may be more, and others may be as idle as this worker was.
+                self._relays = False
+                wake_workers(self._alias, Counter(job.queue for job in jobs))
+            return self._rhythm.found(all_there_is=False)
+        self._relays = True
+        # One of its lock key at a time; and of many jobs, one that is due may have been passed over.
+        short = not self._options.drain and all(job.lock_key is None and not job.crashes for job in jobs)
+        return self._rhythm.found(all_there_is=short)
+
+    def _seconds_to_next(self) -> float | None:
+        seconds: float | None = Job.objects.db_manager(self._alias).next_due(self._request(1, []))
+        return seconds
 
 
 def _kinds() -> set[bool]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import os
 import select
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from django.db import Error, connections
 
 from .. import conf, logs
 from ..databases import database_for
-from ..databases.waking import CHANNEL
+from ..databases.waking import ANY_QUEUE, CHANNEL, NOTIFY_INTERVAL, channel_suffix, read_notice
+from .options import WorkerOptions
+from .turns import Turns
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -30,12 +33,19 @@ except ImportError:  # a site on SQLite
 else:
     _BROKEN = (psycopg.Error, Error, OSError, ValueError)
 
+#: Seconds after which to look again for what the limit on NOTIFY has swallowed.
+AFTERWARDS = NOTIFY_INTERVAL + 0.005
 #: Seconds to wait at least after the connection that listens broke.
 BREATH = 0.1
 
 
 class Wakeup:
     """Waiting that only a word from within can end early."""
+
+    #: Whether a sign means that there is work; else it is worth asking.
+    certain = True
+    #: Whether the last wait ended for a look that others were to have first.
+    out_of_turn = False
 
     def __init__(self) -> None:
         self._woken = threading.Event()
@@ -50,6 +60,11 @@ class Wakeup:
         self._woken.clear()
         return woken
 
+    @property
+    def reliable(self) -> bool:
+        """Whether it is known that new jobs are heard of."""
+        return False
+
     def close(self) -> None:
         """Let go of what was held."""
 
@@ -59,6 +74,8 @@ class SQLiteWakeup(Wakeup):
 
     #: Seconds between two looks (2.6 µs each).
     INTERVAL = 0.01
+
+    certain = False
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -74,6 +91,11 @@ class SQLiteWakeup(Wakeup):
             if super().wait(min(self.INTERVAL, left)) or self._has_changed():
                 return True
         return False
+
+    @property
+    def reliable(self) -> bool:
+        """Unless the file cannot be asked."""
+        return self._version >= 0
 
     def close(self) -> None:
         """Close the connection."""
@@ -94,13 +116,21 @@ class SQLiteWakeup(Wakeup):
 class PostgreSQLWakeup(Wakeup):
     """LISTEN on the connection that claims, waited for in the same thread; or on a direct one of its own."""
 
-    def __init__(self, alias: str, queues: Sequence[str] | None) -> None:
+    def __init__(self, options: WorkerOptions, turns: Turns) -> None:
         super().__init__()
-        self._alias = alias
-        self._queues = None if queues is None else frozenset(queues)
+        self._alias = options.alias
+        self._queues = None if options.queues is None else frozenset(options.queues)
+        self._excluded = frozenset(options.exclude_queues)
+        self._turns = turns
+        self._deaf_after = options.lease
+        self._heard_at = -math.inf
+        self._again_at = math.inf  # when to look for what was swallowed after the last notice
+        self._deferred_to = math.inf  # when to look though it is the turn of others
         self._dsn = conf.current().LISTEN_DSN
         self._own: Any = None
         self._listening_on: Any = None
+        self._channel = ""
+        self._listened: frozenset[int | None] = frozenset()  # slots; None: the channel for everybody
         self._notified = False
         self._waiting = False
         self._warned = False
@@ -117,10 +147,14 @@ class PostgreSQLWakeup(Wakeup):
     def wait(self, seconds: float, *, listen: bool = True) -> bool:
         """Wait on the socket and the pipe at once."""
         listening = listen and self._ensure_listening()
+        until = time.monotonic() + seconds
         self._waiting = True
         try:
-            if not self._woken.is_set() and not (listening and self._notified):
-                self._wait_for_words(seconds, listening)
+            while not self._woken.is_set() and not (listening and self._notified):
+                left = (min(until, self._look_at) if listening else until) - time.monotonic()
+                if left <= 0:
+                    break
+                self._wait_for_words(left, listening)
         except _BROKEN:
             self._drop()
             super().wait(min(seconds, BREATH))  # whatever is wrong with the socket, never spin
@@ -129,7 +163,29 @@ class PostgreSQLWakeup(Wakeup):
         sign = self._woken.is_set() or self._notified
         self._woken.clear()
         self._notified = False
+        if listening:
+            self._note_look(sign)
         return sign
+
+    @property
+    def reliable(self) -> bool:
+        """LISTEN may be without an answer, or the connection dead, so not before, nor long after, a word.
+
+        Every heartbeat of any worker is one.
+        """
+        return self._listening_on is not None and time.monotonic() - self._heard_at < self._deaf_after
+
+    @property
+    def _look_at(self) -> float:
+        return min(self._again_at, self._deferred_to)
+
+    def _note_look(self, sign: bool) -> None:
+        """The look that comes now is also that which was put off."""
+        now = time.monotonic()
+        self.out_of_turn = not sign and self._deferred_to <= now
+        self._deferred_to = math.inf
+        if self._again_at <= now:
+            self._again_at = math.inf
 
     def _wait_for_words(self, seconds: float, listening: bool) -> None:
         # poll() and not select(), which knows no descriptor above 1,023.
@@ -137,7 +193,7 @@ class PostgreSQLWakeup(Wakeup):
         poll.register(self._read_end, select.POLLIN)
         if listening:
             poll.register(self._listening_on.fileno(), select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(seconds * 1_000)}
+        ready = {descriptor for descriptor, _ in poll.poll(math.ceil(seconds * 1_000))}
         if self._read_end in ready:
             os.read(self._read_end, 4_096)
         if ready - {self._read_end}:
@@ -154,11 +210,15 @@ class PostgreSQLWakeup(Wakeup):
         try:
             raw = self._direct() if self._dsn else self._claiming()
             if raw is not self._listening_on:
-                channel = raw.execute(CHANNEL).fetchone()[0]
-                raw.execute(f'LISTEN "{channel}"')
+                self._channel = raw.execute(CHANNEL).fetchone()[0]
+                self._listened = frozenset()
                 raw.add_notify_handler(self._on_notify)
-                self._listening_on = raw
-                self._notified = True  # a job may have come before LISTEN: look once
+            if (wanted := frozenset([None, *self._turns.slots])) != self._listened:
+                # In one go, so that not a word is missed in between.
+                raw.execute("; ".join(self._changes(wanted)))
+                self._notified |= not wanted <= self._listened  # a job may have come before: look once
+                self._listened = wanted
+            self._listening_on = raw
             return True
         except _BROKEN as error:
             if not self._warned:
@@ -166,6 +226,10 @@ class PostgreSQLWakeup(Wakeup):
                 self._warned = True
             self._drop()
             return False
+
+    def _changes(self, wanted: frozenset[int | None]) -> Iterator[str]:
+        for verb, slots in (("LISTEN", wanted - self._listened), ("UNLISTEN", self._listened - wanted)):
+            yield from (f'{verb} "{self._channel}{channel_suffix(slot)}"' for slot in slots)
 
     def _claiming(self) -> Any:
         connection = connections[self._alias]
@@ -186,9 +250,22 @@ class PostgreSQLWakeup(Wakeup):
     def _on_notify(self, notification: Any) -> None:
         self._hear(notification.payload)
 
-    def _hear(self, queue: str) -> None:
-        if self._queues is None or queue in self._queues:
-            self._notified = True
+    def _hear(self, payload: str) -> None:
+        now = self._heard_at = time.monotonic()
+        notice = read_notice(payload)
+        if notice is None or not self._serves(notice.queue):
+            return
+        if delay := self._turns.delay(notice):
+            self._deferred_to = min(self._deferred_to, now + delay)
+            return
+        self._notified = True
+        if notice.last:
+            self._again_at = now + AFTERWARDS
+
+    def _serves(self, queue: str) -> bool:
+        if queue == ANY_QUEUE:
+            return True
+        return (self._queues is None or queue in self._queues) and queue not in self._excluded
 
     def _drop(self) -> None:
         if self._own is not None:
@@ -197,12 +274,14 @@ class PostgreSQLWakeup(Wakeup):
         elif self._listening_on is not None:
             connections[self._alias].close()
         self._own = self._listening_on = None
+        self._heard_at = -math.inf
 
 
-def make_wakeup(alias: str, queues: Sequence[str] | None) -> Wakeup:
+def make_wakeup(options: WorkerOptions, turns: Turns) -> Wakeup:
     """The best way to wait on this database."""
+    alias = options.alias
     if database_for(alias).notifies:
-        return PostgreSQLWakeup(alias, queues) if conf.current().LISTEN else Wakeup()
+        return PostgreSQLWakeup(options, turns) if conf.current().LISTEN else Wakeup()
     name = str(connections[alias].settings_dict["NAME"])
     return Wakeup() if ":memory:" in name or name.startswith("file:") else SQLiteWakeup(Path(name))
 

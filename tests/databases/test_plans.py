@@ -170,6 +170,12 @@ def test_no_claim_looks_so_costly_that_its_plan_is_compiled(limit: int, marked: 
     assert tree(made[0])[0]["Total Cost"] < threshold
 
 
+@pytest.mark.parametrize("options", [{}, {"queues": ["q1", "q2"]}, {"exclude_queues": ["q1"]}], ids=str)
+def test_the_question_when_a_job_is_due_goes_by_the_claim_index(options: dict[str, Any]) -> None:
+    request = ClaimRequest(worker_id="w", limit=1, lease=60, **options)
+    assert used_by(lambda: Job.objects.next_due(request) is not None) == {"claim"}
+
+
 def test_reaping_goes_by_the_index_of_running_jobs() -> None:
     Job.objects.filter(worker_id="worker-1", status=JobStatus.RUNNING).update(lease_until=ago(1))
     used = used_by(lambda: Job.objects.reap(size=50))

@@ -6,18 +6,19 @@ import pytest
 from django.db import connection, transaction
 
 from django_jobqueue.databases import waking
+from django_jobqueue.databases.waking import BURST, EVERYBODY, Notice
 from django_jobqueue.models import Job, Queue
-from tests.moves.factories import TYPE, dead, enqueue, selected, statements
+from tests.moves.factories import TYPE, claim, dead, enqueue, selected, statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Heard = Callable[[], list[str]]
+Heard = Callable[[], list[Notice]]
 
 
 @pytest.fixture
 def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if nothing had been sent yet, and within one interval."""
-    monkeypatch.setattr(waking, "_last_sent", {})
+    monkeypatch.setattr(waking, "_limiters", {})
     monkeypatch.setattr(waking, "NOTIFY_INTERVAL", 600.0)
 
 
@@ -28,29 +29,39 @@ def heard(seldom: None) -> Iterator[Heard]:
     with listener.cursor() as cursor:
         cursor.execute(waking.CHANNEL)
         [[channel]] = cursor.fetchall()
-        cursor.execute(f'LISTEN "{channel}"')
+        for slot in (None, *range(waking.SLOTS)):
+            cursor.execute(f'LISTEN "{channel}{waking.channel_suffix(slot)}"')
 
-    def look() -> list[str]:
+    def look() -> list[Notice]:
         with listener.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, 'end')", [channel])
-        told: list[str] = []
+        told: list[Notice] = []
         for notice in listener.connection.notifies(timeout=30):
             if notice.payload == "end":
                 return told
-            told.append(notice.payload)
+            word = waking.read_notice(notice.payload)
+            assert word
+            told.append(word)
         raise AssertionError("the end was not told")
 
     yield look
     listener.close()
 
 
+def queues(told: list[Notice]) -> list[str]:
+    return [one.queue for one in told]
+
+
 @pytest.mark.postgresql
-def test_workers_are_woken_at_commit_with_the_queues_name(heard: Heard) -> None:
+def test_workers_are_woken_at_commit_by_one_word_for_jobs_made_in_a_row(heard: Heard) -> None:
     with transaction.atomic():
         enqueue(queue="mail")
         Job.objects.enqueue_many([{"job_type": TYPE, "queue": name} for name in ("a", "b", "a")])
+        for _ in range(20):
+            enqueue(queue="mail")
         assert heard() == []
-    assert sorted(heard()) == ["a", "b", "mail"]
+    told = heard()
+    assert sorted((one.queue, one.jobs) for one in told) == [("a", 2), ("b", 1), ("mail", 1), ("mail", 20)]
 
 
 @pytest.mark.postgresql
@@ -61,32 +72,56 @@ def test_nobody_is_woken_by_a_rollback_or_for_a_job_that_was_there(heard: Heard)
     assert heard() == []
     enqueue(dedupe_key="k", queue="first")
     enqueue(dedupe_key="k", queue="second")
-    assert heard() == ["first"]
+    assert queues(heard()) == ["first"]
 
 
 @pytest.mark.postgresql
-def test_a_queue_is_named_once_in_an_interval(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_a_savepoint_that_was_undone_are_not_counted(heard: Heard) -> None:
+    with transaction.atomic():
+        enqueue(queue="mail")
+        with transaction.atomic():
+            enqueue(queue="mail")
+            transaction.set_rollback(True)
+        enqueue(queue="mail")
+        with transaction.atomic():
+            enqueue(queue="mail")
+    assert sum(one.jobs for one in heard()) == 3
+
+
+@pytest.mark.postgresql
+def test_a_queue_is_named_seldom_and_the_next_word_tells_of_what_was_swallowed(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(20):
         enqueue(queue="a")
     enqueue(queue="b")
-    assert heard() == ["a", "b"]
-    monkeypatch.setattr(waking, "NOTIFY_INTERVAL", 0.0)
+    told = heard()
+    assert queues(told) == ["a"] * BURST + ["b"]
+    assert [one.last for one in told] == [False] * (BURST - 1) + [True, False]
+    monkeypatch.setattr(waking, "NOTIFY_INTERVAL", 1e-9)
     enqueue(queue="a")
-    assert heard() == ["a"]
+    assert [one.jobs for one in heard()] == [20 - BURST + 1]
 
 
 @pytest.mark.postgresql
 def test_whatever_makes_a_job_due_wakes_its_queue(heard: Heard) -> None:
     again, sooner = dead(queue="again"), enqueue(queue="sooner")
     heard()
-    waking._last_sent.clear()
     selected(again).retry()
-    assert heard() == ["again"]
-    waking._last_sent.clear()
+    assert queues(heard()) == ["again"]
     selected(sooner).reschedule(priority=5)
-    assert heard() == ["sooner"]
+    assert queues(heard()) == ["sooner"]
     Queue.objects.resume("resumed")
-    assert heard() == ["resumed"]
+    assert [(one.queue, one.jobs) for one in heard()] == [("resumed", EVERYBODY)]
+
+
+@pytest.mark.postgresql
+def test_a_job_that_was_taken_back_wakes_its_queue(heard: Heard) -> None:
+    enqueue(queue="lost")
+    claim(worker_id="dead")
+    heard()
+    assert Job.objects.reap(worker_id="dead") == 1
+    assert queues(heard()) == ["lost"]
 
 
 @pytest.mark.postgresql
@@ -94,7 +129,7 @@ def test_whatever_makes_a_job_due_wakes_its_queue(heard: Heard) -> None:
 def test_a_job_is_stored_though_nobody_could_be_woken(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waking, "CHANNEL", "SELECT 'x' || 'no_such_table'::regclass::oid")
+    monkeypatch.setattr(waking, "_NOTIFY", "SELECT pg_notify('no_such_table'::regclass::text || %s, %s)")
     enqueue(queue="mail")
     assert Job.objects.count() == 1
     assert "Could not notify the workers of queue 'mail'" in caplog.text

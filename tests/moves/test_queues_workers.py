@@ -64,6 +64,17 @@ def test_workers_are_there_from_their_first_beat_on() -> None:
     assert all(-5 < seconds_from_now(time) <= 0 for time in (a.started_at, a.last_beat, b.last_beat))
 
 
+def test_workers_that_are_known_beat_again_and_those_heard_of_lately_are_living() -> None:
+    assert not Worker.objects.beat_again([facts("a")])
+    Worker.objects.beat([facts("b"), facts("a"), facts("silent")])
+    Worker.objects.update(last_beat=ago(100))
+    assert Worker.objects.living(30) == []
+    with statements() as made:
+        assert Worker.objects.beat_again([facts("b"), facts("a")])
+    assert len(made) == 1
+    assert [worker_id for worker_id, _ in Worker.objects.living(30)] == ["a", "b"]
+
+
 def test_a_beat_moves_only_the_time_of_the_last_beat() -> None:
     Worker.objects.beat([facts("a")])
     Worker.objects.update(started_at=ago(500), last_beat=ago(100))

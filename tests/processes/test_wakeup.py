@@ -1,13 +1,18 @@
 """A new job starts at once, however seldom the worker looks by itself."""
 
+import os
+import signal
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from time import monotonic
 
 import pytest
 from django.db import connection
 
+from django_jobqueue.models import Worker as WorkerRow
 from tests.jobsapp.ledger import Ledger
-from tests.processes.jobs import DONE, status, touches
+from tests.processes.jobs import DONE, RUNNING, status, touches, waits
 from tests.processes.sessions import are_idle, terminate
 from tests.processes.workers import RunWorker
 from tests.waiting import equals, eventually, outlast
@@ -61,6 +66,74 @@ def test_without_listen_jobs_are_found_by_polling(
     assert seconds_to_start(ledger) < 1
     assert worker.stop() == 0
     assert worker.trouble == []
+
+
+#: They know of each other within a second.
+FIVE = ("--poll-interval", "30", "--processes", "5", "--lease", "2", "--threads", "1")
+
+
+def ranked(count: int) -> bool:
+    """Whether a beat has passed since so many are there, so that each knows its rank."""
+    beats = [one["last_beat"] - one["started_at"] for one in WorkerRow.objects.values()]
+    return len(beats) == count and min(beats) > timedelta(seconds=1.5)
+
+
+@pytest.mark.postgresql
+def test_each_of_many_jobs_starts_soon_though_few_workers_are_woken(
+    start_worker: Callable[..., RunWorker], ledger: Ledger
+) -> None:
+    worker = start_worker(*FIVE).ready(5)
+    eventually(lambda: ranked(5))
+    for _ in range(30):
+        assert seconds_to_start(ledger) < 1
+    assert worker.stop() == 0
+
+
+@pytest.mark.postgresql
+def test_a_job_whose_turn_falls_to_a_stopped_or_full_worker_starts_within_a_second(
+    start_worker: Callable[..., RunWorker], ledger: Ledger, gate: Path
+) -> None:
+    worker = start_worker(*FIVE).ready(5)
+    eventually(lambda: ranked(5))
+    busy = waits(2, gate)
+    equals(2, lambda: len([job for job in busy if ledger.runs(job)]))
+    held = {ledger.runs(job)[0].pid for job in busy}
+    stopped = [pid for pid in worker.children if pid not in held][:2]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        for _ in range(15):
+            assert seconds_to_start(ledger) < 1
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        gate.touch()
+    assert worker.stop() == 0
+
+
+@pytest.mark.postgresql
+def test_many_jobs_at_once_are_the_business_of_all_workers(
+    start_worker: Callable[..., RunWorker], ledger: Ledger, gate: Path
+) -> None:
+    worker = start_worker(*FIVE).ready(5)
+    eventually(lambda: ranked(5))
+    jobs = waits(5, gate)
+    equals([RUNNING] * 5, lambda: [status(job) for job in jobs], within=5)
+    gate.touch()
+    assert worker.stop() == 0
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.5])
+def test_a_job_for_later_starts_at_its_time(
+    start_worker: Callable[..., RunWorker], ledger: Ledger, seconds: float
+) -> None:
+    worker = start_worker(*SELDOM).ready(2)
+    let_it_become_idle()
+    begun = monotonic()
+    [job] = touches(1, run_after=timedelta(seconds=seconds))
+    equals(DONE, lambda: status(job))
+    assert seconds - 0.1 <= ledger.runs(job)[0].start - begun < seconds + 1
+    assert worker.stop() == 0
 
 
 def let_it_become_idle() -> None:

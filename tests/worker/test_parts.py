@@ -13,8 +13,10 @@ from django_jobqueue.managers.claim import ClaimedJob
 from django_jobqueue.models import Job
 from django_jobqueue.worker.board import SIZE, SLOTS, Board
 from django_jobqueue.worker.holdings import Holdings
+from django_jobqueue.worker.options import WorkerOptions
 from django_jobqueue.worker.pool import MOST_AHEAD, Pace
 from django_jobqueue.worker.service import Backoff, Service
+from django_jobqueue.worker.turns import Turns
 from django_jobqueue.worker.wakeup import Wakeup, make_wakeup
 
 
@@ -59,6 +61,15 @@ def test_a_board_counts_the_lapses_before_a_renewal() -> None:
     assert board.renewal == (start + 5, 0)
     board.renewed(start + 14.9, start + 15.1, lease=10)  # sent in time, answered too late to be sure
     assert board.renewal == (start + 14.9, 1)
+
+
+def test_a_board_tells_the_place_among_the_workers() -> None:
+    memory = bytearray(SIZE)
+    board = Board.new(memory)
+    assert board.crowd == (0, 0)
+    Board(memory).placed(7, 50)
+    board.renewed(monotonic(), monotonic(), lease=10)
+    assert (board.crowd, board.started(), board.left_with(0)) == ((7, 50), [], False)
 
 
 # Holdings.
@@ -204,9 +215,13 @@ def test_the_death_of_a_service_is_noticed(caplog: pytest.LogCaptureFixture) -> 
 # Wakeup.
 
 
+def wakeup_for(queues: list[str], **options: Any) -> Wakeup:
+    return make_wakeup(WorkerOptions(queues=queues, **options), Turns(lambda: (0, 0)))
+
+
 @pytest.fixture(params=["plain", "database"])
 def wakeup(request: pytest.FixtureRequest, transactional_db: None) -> Any:
-    wakeup = Wakeup() if request.param == "plain" else make_wakeup("default", ["a", "b"])
+    wakeup = Wakeup() if request.param == "plain" else wakeup_for(["a", "b"])
     yield wakeup
     wakeup.close()
 
@@ -234,7 +249,7 @@ def test_a_new_job_ends_a_wait() -> None:
     listening, done = threading.Event(), threading.Event()
 
     def listener() -> None:
-        wakeup = make_wakeup("default", ["a"])
+        wakeup = wakeup_for(["a"])
         wakeup.wait(0.01)
         listening.set()
         waited.append(wakeup.wait(30))
@@ -254,7 +269,7 @@ def test_a_new_job_ends_a_wait() -> None:
 @pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
 def test_a_job_of_another_queue_does_not_end_a_wait() -> None:
-    wakeup = make_wakeup("default", ["a"])
+    wakeup = wakeup_for(["a"])
     wakeup.wait(0.01)
     Job.objects.enqueue("tests:touch", queue="b")
     assert wakeup.wait(0.3) is False
