@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 import time
 from collections.abc import Callable
 
@@ -40,11 +41,19 @@ class Rhythm:
         self._last_sign = 0.0
         self._due_at = math.inf  # when the first pending job is due, as far as the last question told
         self._own_due = math.inf  # when a job comes back that this worker saw fail or snooze
+        self._waits_until = 0.0
+        self._lock = threading.Lock()
 
     def wait(self, seconds: float, *, listen: bool) -> None:
         """Wait for a sign of work, at most so long."""
         self._asked = False
+        self._waits_until = time.monotonic() + seconds  # before the look at what comes back: see there
+        seconds = min(seconds, max(self._own_due - time.monotonic(), LEAST))
         sign = self._wakeup.wait(seconds, listen=listen)
+        self._waits_until = 0.0
+        with self._lock:
+            if self._own_due <= time.monotonic():
+                self._own_due = math.inf  # a look follows
         self._look_now = sign and self._wakeup.certain
         if sign:
             self._last_sign = time.monotonic()
@@ -52,7 +61,11 @@ class Rhythm:
 
     def comes_back(self, delay: float) -> None:
         """A job of this worker will be due again in so many seconds. From any thread."""
-        self._own_due = min(self._own_due, time.monotonic() + delay)
+        due = time.monotonic() + delay
+        with self._lock:
+            self._own_due = min(self._own_due, due)
+        if due < self._waits_until:
+            self._wakeup.wake()
 
     def nothing_due(self, *, idle: bool) -> bool:
         """Whether a claim would find nothing. Asked only by a worker that is ``idle`` and trusts its ears."""
@@ -94,9 +107,7 @@ class Rhythm:
             delay *= RELAXED if self._quiet else min(max(self._turns.size / 10, 1), RELAXED)
             self._quiet = True
         own, others = self._own_due - now, self._due_at - now
-        if own <= delay:
-            self._own_due = math.inf
-            delay = max(own, LEAST)
+        delay = min(delay, max(own, LEAST))
         if 0 < others <= delay:
             delay = max(others + self._turns.stagger(), LEAST)
         return delay
