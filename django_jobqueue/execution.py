@@ -44,6 +44,7 @@ class Attempt:
         "claimed",
         "ended",
         "job",
+        "lapses",
         "lost",
         "note",
         "on_settled",
@@ -54,10 +55,11 @@ class Attempt:
         "worker_id",
     )
 
-    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float) -> None:
+    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float, lapses: int = 0) -> None:
         self.job = job
         self.worker_id = worker_id
         self.claimed = claimed  # just before the claim was sent
+        self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
         self.started: float | None = None
         self.ended = False  # its outcome is on the way to the table
         self.cancelled = False  # somebody asked it to stop

@@ -22,7 +22,6 @@ class Holdings:
         self.lease = lease
         self._held: dict[UUID, Attempt] = {}
         self._changed = threading.Condition()
-        self._lapses_seen = 0
 
     def __len__(self) -> int:
         return len(self._held)
@@ -88,14 +87,20 @@ class Holdings:
     # Leases.
 
     @property
+    def lapses(self) -> int:
+        """How often leases had lapsed before they were renewed."""
+        return self.board.renewal[1]
+
+    @property
     def in_doubt(self) -> bool:
-        """Whether leases had lapsed, so that the table has to be asked what is still held."""
-        return self.board.renewal[1] != self._lapses_seen
+        """Whether leases have lapsed under a job that is to start, so that the table has to be asked."""
+        lapses = self.lapses
+        return any(one.started is None and one.lapses != lapses for one in self.attempts())
 
     def is_held(self, attempt: Attempt) -> bool:
         """Whether the lease is known to hold at this moment, so that the handler may start."""
         sent, lapses = self.board.renewal
-        return lapses == self._lapses_seen and time.monotonic() < max(attempt.claimed, sent) + self.lease
+        return lapses == attempt.lapses and time.monotonic() < max(attempt.claimed, sent) + self.lease
 
     def wait_until_held(self, attempt: Attempt, stop: threading.Event) -> bool:
         """Wait for a renewal if need be. False: the job was lost, or the worker is stopping."""
@@ -106,14 +111,19 @@ class Holdings:
                 self._changed.wait(0.2)
         return not attempt.lost
 
-    def compare(self, asked: float, lapses: int, held: Mapping[UUID, tuple[int, bool]]) -> None:
-        """What the table says is held (fence, cancel asked), when asked at that time and count of lapses."""
-        for attempt in self.attempts():
+    def compare(
+        self, attempts: Iterable[Attempt], lapses: int, held: Mapping[UUID, tuple[int, bool]]
+    ) -> None:
+        """What the table says of these (fence, cancel asked); they and the lapses were read before it.
+
+        It says nothing of others: a claim may have been sent, and not be in the table yet.
+        """
+        for attempt in attempts:
             fence, cancel = held.get(attempt.job.id, (None, False))
             if fence == attempt.job.fence:
                 attempt.cancelled = attempt.cancelled or cancel
-            elif attempt.claimed < asked:
+                attempt.lapses = max(attempt.lapses, lapses)
+            else:
                 attempt.lost = True
-        self._lapses_seen = max(self._lapses_seen, lapses)
         with self._changed:
             self._changed.notify_all()

@@ -166,14 +166,14 @@ class Poller(Service):
 
     def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob]:
         request = self._request(limit, exclude_types)
-        sent = time.monotonic()
+        sent, lapses = time.monotonic(), self._holdings.lapses
         claim = Job.objects.db_manager(self._alias).claim_and_mark
         jobs, marks = claim(request)
         self.claimed += len(jobs)
         self._note(jobs, took := time.monotonic() - sent, past_full)
         # Past a kind that is full, jobs are left behind that have a place in a moment.
         self._marks.learn(request, jobs, [] if past_full else marks, took)
-        attempts = [Attempt(job, self._worker_id, sent) for job in jobs]
+        attempts = [Attempt(job, self._worker_id, sent, lapses) for job in jobs]
         self._suspect = attempts[0] if attempts and attempts[0].job.crashes else None
         self._hand_over(attempts)
         return jobs

@@ -209,9 +209,9 @@ class Settler(Service):
         look still finds it, and every claim sent before the first look is over.
         """
         jobs = Job.objects.db_manager(self._alias)
-        lapses = self._holdings.board.renewal[1]
+        lapses, attempts = self._holdings.lapses, self._holdings.attempts()
         held = jobs.held_by(self._worker_id)
-        self._holdings.compare(now, lapses, held)
+        self._holdings.compare(attempts, lapses, held)
         sent, over = self._claims()
         known = self._holdings.ids  # read after the count of claims that are over
         strays = {(one, fence) for one, (fence, _) in held.items() if one not in known}

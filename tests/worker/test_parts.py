@@ -103,26 +103,49 @@ def test_after_a_lapse_nothing_starts_until_the_table_was_asked() -> None:
     assert holdings.in_doubt
     assert not holdings.is_held(kept)
 
-    holdings.compare(monotonic(), 1, {kept.job.id: (1, False)})
+    holdings.compare([kept, lost], 1, {kept.job.id: (1, False)})
+    holdings.remove([lost])
     assert not holdings.in_doubt
     assert holdings.is_held(kept)
     assert (kept.lost, lost.lost) == (False, True)
     assert not holdings.wait_until_held(lost, threading.Event())
 
 
-def test_another_fence_is_another_claim_and_a_claim_after_the_look_is_not_lost() -> None:
+def test_another_fence_is_another_claim() -> None:
     holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
-    stale, younger = attempt(fence=1), attempt(claimed=monotonic() + 60)
-    holdings.add([stale, younger])
-    holdings.compare(monotonic(), 0, {stale.job.id: (2, False)})
-    assert (stale.lost, younger.lost) == (True, False)
+    stale = attempt(fence=1)
+    holdings.add([stale])
+    holdings.compare(holdings.attempts(), 0, {stale.job.id: (2, False)})
+    assert stale.lost
+
+
+def test_a_claim_that_was_under_way_when_the_table_was_asked_is_not_lost() -> None:
+    holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
+    asked = holdings.attempts()
+    sent_before = attempt(claimed=monotonic() - 1)
+    holdings.add([sent_before])
+    holdings.compare(asked, 0, {})
+    assert not sent_before.lost
+    assert holdings.is_held(sent_before)
+
+
+def test_a_claim_that_is_handed_over_after_a_lapse_does_not_start_until_the_table_was_asked() -> None:
+    holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
+    late = attempt()  # its claim was sent before the lapse
+    now = monotonic()
+    holdings.board.renewed(now - 30, now - 30, 10)
+    holdings.board.renewed(now, now, 10)
+    holdings.compare(holdings.attempts(), holdings.lapses, {})  # the others were asked about already
+    holdings.add([late])
+    assert holdings.in_doubt
+    assert not holdings.is_held(late)
 
 
 def test_a_cancel_is_noted() -> None:
     holdings = Holdings(Board.new(bytearray(SIZE)), lease=10)
     one = attempt()
     holdings.add([one])
-    holdings.compare(monotonic(), 0, {one.job.id: (1, True)})
+    holdings.compare([one], 0, {one.job.id: (1, True)})
     assert one.context().cancelled
 
 
@@ -281,7 +304,10 @@ def test_a_first_renewal_after_a_whole_lease_leaves_doubt() -> None:
     board = Board.new(bytearray(SIZE))
     holdings = Holdings(board, lease=2)
     started, _ = board.renewal
+    one = attempt()
+    holdings.add([one])
 
     board.renewed(started + 3, started + 3, 2)
 
     assert holdings.in_doubt
+    assert not holdings.is_held(one)
