@@ -112,7 +112,7 @@ class ClaimMoves(Moves):
                 ClaimedJob(to_id(row[0]), *row[1:]) for row in self.claim_rows(request, CLAIMED_COLUMNS)
             ], []
         rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time))
-        jobs = [ClaimedJob(to_id(row[0]), *row[1:-1]) for row in rows]
+        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:-1])) for row in rows]
         last = {
             (job.queue, job.priority): (row[-1], job.id)
             for job, row in zip(jobs, rows, strict=True)

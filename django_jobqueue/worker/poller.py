@@ -13,7 +13,7 @@ from .. import logs, registry
 from ..databases.claiming import ClaimRequest
 from ..databases.waking import wake_workers
 from ..execution import Attempt
-from ..managers.claim import LIMIT_MAX, ClaimedJob
+from ..managers.claim import ClaimedJob
 from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
 from ..models import Job
 from .holdings import Holdings
@@ -28,6 +28,8 @@ from .wakeup import Wakeup, leave_pool, make_wakeup
 
 #: Seconds for which a type that this worker does not know is left to others.
 LEAVE_ALONE = 60.0
+#: Jobs in one claim: more are no cheaper each, and above some 1,200 PostgreSQL may compile the plan (JIT).
+MOST_CLAIMED = 1_000
 #: Seconds that ``pause`` waits for a claim under way.
 CLAIM_PATIENCE = 5.0
 
@@ -219,7 +221,7 @@ class Poller(Service):
     @property
     def _is_behind(self) -> bool:
         """Whether outcomes come faster than they are written: then they would be written later and later."""
-        return self._settler.backlog > BATCH
+        return self._settler.backlog > 2 * BATCH
 
     def _room(self) -> tuple[int, list[str], bool]:
         """How many jobs to claim; of which types none; and whether one kind of handler is full.
@@ -236,7 +238,7 @@ class Poller(Service):
         # What comes is of both kinds: so many that each finds a place, if they come as they lately did.
         shares = self._shares if len(kinds) > 1 else dict.fromkeys(kinds, 1.0)
         limit = min(int(room / max(shares[kind], 0.02)) for kind, room in rooms.items())
-        limit = min(limit, self._holdings.room, LIMIT_MAX)
+        limit = min(limit, self._holdings.room, MOST_CLAIMED)
         if self._options.max_jobs is not None:
             limit = min(limit, self._options.max_jobs - self.claimed)
         full_types = [one.name for one in registry.all_types() if one.is_async in full]

@@ -16,7 +16,7 @@ AHEAD = 0.1
 #: Seconds a job may wait here while nothing starts, before it is given back to whoever is free.
 STALE = 1.0
 #: Jobs that wait in a process at the most, however short they are.
-MOST_AHEAD = 500
+MOST_AHEAD = 2_000
 
 Settle = Callable[[Attempt, Outcome | None], None]
 
