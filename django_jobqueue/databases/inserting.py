@@ -74,8 +74,8 @@ class Inserting(Dialect):
         """Insert one; (run_after, expires_at, created_at), or None if an active job has its dedupe key."""
 
     @abstractmethod
-    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
-        """Insert a chunk in one go; what ``insert`` returns, by id, for the jobs known to be made.
+    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
+        """Insert a chunk; what ``insert`` returns, by the number of the id, for the jobs known to be made.
 
         A job with a dedupe key that is missing from the answer has to be looked up by its key.
         """

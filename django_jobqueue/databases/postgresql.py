@@ -178,7 +178,7 @@ class PostgreSQL(LaneClaiming, Database):
         rows = self.run(connection, sql, job._asdict())
         return tuple(map(from_database, rows[0])) if rows else None
 
-    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
+    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
         conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
         # All have one created_at, and most the same run_after: sent once, read once.
         sql = f"""
@@ -198,7 +198,7 @@ class PostgreSQL(LaneClaiming, Database):
         made = self.run(connection, sql, self.batch(COLUMNS, jobs))
         now = from_database(made[0][3]) if made else None
         return {
-            row[0]: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
+            row[0].int: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
             for row in made
         }
 

@@ -118,7 +118,7 @@ class SQLite(Database):
             cursor.execute(self._insert_sql(job.dedupe_key is not None), row)
             return _times(row, from_database(as_text(now))) if cursor.rowcount else None
 
-    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[UUID, Row]:
+    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
         # executemany is the fastest way in and has no RETURNING, so keyed jobs are left to the look-up.
         keyed = any(job.dedupe_key is not None for job in jobs)
         now = datetime.datetime.now(UTC)
@@ -127,7 +127,7 @@ class SQLite(Database):
             cursor.executemany(self._insert_sql(keyed), rows)
         made_at = from_database(as_text(now))
         return {
-            job.id: _times(row, made_at)
+            job.id.int: _times(row, made_at)
             for job, row in zip(jobs, rows, strict=True)
             if job.dedupe_key is None
         }

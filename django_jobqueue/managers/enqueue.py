@@ -7,7 +7,6 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
-from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -23,7 +22,7 @@ from ..exceptions import EnqueueContended, InvalidOption
 from ..payloads import decode
 from ..states import ACTIVE, JobStatus
 from .base import Moves
-from .preparing import EnqueueOptions, current_context, known_options, prepare
+from .preparing import Blueprint, EnqueueOptions, current_context, known_options, prepare
 from .rescue import expired_reason
 
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ class EnqueueMoves(Moves):
         do not say otherwise. Dedupe keys are honoured row by row, also within the list. All or none are
         stored; 1,000 go into one statement.
         """
-        context = current_context()
-        new = [prepare(*_split(one, options), context) for one in jobs]
-        return self._enqueue_or_wait(new)
+        return self._enqueue_or_wait(_prepared(jobs, known_options(options)))
 
     async def aenqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -142,29 +139,29 @@ class EnqueueMoves(Moves):
         if any(one.dedupe_key is not None for one in new):
             # By key: two lists with the same keys in different orders would deadlock.
             pending = sorted(new, key=lambda one: (one.dedupe_key or "", one.id))
-        jobs: dict[UUID, Job] = {}
+        jobs: dict[int, Job] = {}  # by the number of the id: a UUID works out its hash in Python each time
         for _ in range(TRIES):
             left: list[NewJob] = []
             for chunk in _chunks(pending):
                 left += self._insert_chunk(chunk, jobs)
             if not left:
-                return [jobs[one.id] for one in new]
+                return [jobs[one.id.int] for one in new]
             pending = left
         raise EnqueueContended(str(pending[0].dedupe_key))
 
-    def _insert_chunk(self, chunk: Sequence[NewJob], jobs: dict[UUID, Job]) -> list[NewJob]:
+    def _insert_chunk(self, chunk: Sequence[NewJob], jobs: dict[int, Job]) -> list[NewJob]:
         """Insert a chunk and put its jobs into ``jobs``; returns those neither made nor found."""
         made = self._database.insert_many(self._connection, chunk)
-        for job in self._instances([(one, made[one.id]) for one in chunk if one.id in made]):
-            jobs[job.id] = job
+        stored = [(one, made[one.id.int]) for one in chunk if one.id.int in made]
+        jobs.update((job.id.int, job) for job in self._instances(stored))
         if len(made) == len(chunk):
             return []
         left = []
-        missing = [one for one in chunk if one.id not in made]
+        missing = [one for one in chunk if one.id.int not in made]
         holders = self._holders([one.dedupe_key for one in missing])
         for one in missing:
             if one.dedupe_key in holders:
-                jobs[one.id] = job = copy.copy(holders[one.dedupe_key])
+                jobs[one.id.int] = job = copy.copy(holders[one.dedupe_key])
                 job.created = job.id == one.id
             else:
                 left.append(one)
@@ -219,7 +216,7 @@ def _values(new: NewJob, row: Row | None) -> dict[str, Any]:
         "queue": new.queue,
         "priority": new.priority,
         "payload": decode(new.payload),
-        "context": decode(new.context),
+        "context": {} if new.context == "{}" else decode(new.context),
         "dedupe_key": new.dedupe_key,
         "lock_key": new.lock_key,
         "max_attempts": new.max_attempts,
@@ -245,17 +242,27 @@ def _chunks(new: Sequence[NewJob]) -> Iterator[list[NewJob]]:
         yield chunk
 
 
-def _split(
-    one: tuple[str, Mapping[str, Any]] | Mapping[str, Any], common: EnqueueOptions
-) -> tuple[str, Mapping[str, Any] | None, EnqueueOptions]:
-    """One item of ``enqueue_many``, as the arguments of ``prepare``."""
-    if isinstance(one, tuple) and len(one) == 2:
-        return one[0], one[1], known_options(common)
-    if isinstance(one, Mapping) and "job_type" in one:
-        rest = {**common, **one}
-        job_type, payload = rest.pop("job_type"), rest.pop("payload", None)
-        return job_type, payload, known_options(rest)  # type: ignore[arg-type]
-    raise InvalidOption(
-        f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of enqueue()'s "
-        'arguments, {"job_type": …, "payload": …, "priority": …}.'
-    )
+def _prepared(
+    jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], common: EnqueueOptions
+) -> list[NewJob]:
+    """Every item of ``enqueue_many``, checked; what many have in common is checked once."""
+    context = current_context()
+    blueprints: dict[str, Blueprint] = {}
+    new = []
+    for one in jobs:
+        if isinstance(one, tuple) and len(one) == 2:
+            job_type, payload = one
+            blueprint = blueprints.get(job_type) if isinstance(job_type, str) else None
+            if blueprint is None:
+                blueprint = blueprints[job_type] = Blueprint(job_type, common, context)
+            new.append(blueprint.job(payload))
+        elif isinstance(one, Mapping) and "job_type" in one:
+            options = {**common, **one}
+            job_type, payload = options.pop("job_type"), options.pop("payload", None)
+            new.append(prepare(job_type, payload, known_options(options), context))  # type: ignore[arg-type]
+        else:
+            raise InvalidOption(
+                f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of "
+                'enqueue()\'s arguments, {"job_type": …, "payload": …, "priority": …}.'
+            )
+    return new

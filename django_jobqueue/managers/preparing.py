@@ -51,31 +51,54 @@ def prepare(
     job_type: str, payload: Mapping[str, Any] | None, options: EnqueueOptions, context: str
 ) -> NewJob:
     """Check every argument and fill in what the type says. Raises the error classes of ``exceptions``."""
-    using = conf.current()
-    check_text("job_type", job_type, JOB_TYPE_LENGTH)
-    registered = registry.get(job_type, using.EXTERNAL_TYPES)
-    payload = {} if payload is None else payload
-    text = encode_payload(payload, using.MAX_PAYLOAD_BYTES)
-    if registered is not None:
-        registered.check(payload)
-    run_at, run_delay = moment("run_after", options.get("run_after"))
-    expires = options.get("expires_at")
-    expires_at, expires_delay = moment("expires_at", expires)
-    return NewJob(
-        id=new_job_id(),
-        job_type=job_type,
-        queue=_queue(options.get("queue"), registered, using),
-        priority=_priority(options.get("priority"), registered),
-        payload=text,
-        context=context,
-        dedupe_key=_key("dedupe_key", options.get("dedupe_key"), registered, payload),
-        lock_key=_key("lock_key", options.get("lock_key"), registered, payload),
-        max_attempts=_max_attempts(options.get("max_attempts"), registered, using),
-        run_at=run_at,
-        run_delay=run_delay,
-        expires_at=expires_at,
-        expires_delay=None if expires is None else expires_delay,
-    )
+    return Blueprint(job_type, options, context).job(payload)
+
+
+class Blueprint:
+    """What jobs of one type with the same options have in common, checked once for all of them."""
+
+    def __init__(self, job_type: str, options: EnqueueOptions, context: str) -> None:
+        using = conf.current()
+        check_text("job_type", job_type, JOB_TYPE_LENGTH)
+        self._type = registered = registry.get(job_type, using.EXTERNAL_TYPES)
+        self._max_bytes = using.MAX_PAYLOAD_BYTES
+        self._given = options.get("dedupe_key"), options.get("lock_key")
+        self._has_keys = self._given != (None, None) or (
+            registered is not None and (registered.dedupe_key, registered.lock_key) != (None, None)
+        )
+        run_at, run_delay = moment("run_after", options.get("run_after"))
+        expires = options.get("expires_at")
+        expires_at, expires_delay = moment("expires_at", expires)
+        # In the order of NewJob: before the payload, between it and the keys, after them.
+        self._head = (
+            job_type,
+            _queue(options.get("queue"), registered, using),
+            _priority(options.get("priority"), registered),
+        )
+        self._context = context
+        self._tail = (
+            _max_attempts(options.get("max_attempts"), registered, using),
+            run_at,
+            run_delay,
+            expires_at,
+            None if expires is None else expires_delay,
+        )
+
+    def job(self, payload: Mapping[str, Any] | None) -> NewJob:
+        """One of them."""
+        payload = {} if payload is None else payload
+        text = encode_payload(payload, self._max_bytes)
+        if self._type is not None:
+            self._type.check(payload)
+        keys = self._keys(payload) if self._has_keys else (None, None)
+        return NewJob._make((new_job_id(), *self._head, text, self._context, *keys, *self._tail))
+
+    def _keys(self, payload: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        dedupe_key, lock_key = self._given
+        return (
+            _key("dedupe_key", dedupe_key, self._type, payload),
+            _key("lock_key", lock_key, self._type, payload),
+        )
 
 
 def check_text(name: str, value: Any, most: int) -> None:
