@@ -25,8 +25,8 @@ CLAIM = """
         AND run_after <= :now ORDER BY run_after, id LIMIT :size)
     RETURNING id, payload"""
 COMPLETE = """
-    UPDATE django_jobqueue_job SET status = 3, finished_at = ?1, lease_until = NULL, updated_at = ?1
-    WHERE id = ?2 AND worker_id = 'raw' AND status = 2"""
+    UPDATE django_jobqueue_job SET status = 3, finished_at = ?, lease_until = NULL, updated_at = ?
+    WHERE id = ? AND worker_id = 'raw' AND status = 2"""
 CHUNK = 1_000
 
 
@@ -104,12 +104,13 @@ def claim(connection: sqlite3.Connection, batch: int) -> list[tuple[str, str]]:
 
 def complete_one(connection: sqlite3.Connection, ids: list[str]) -> None:
     """A statement is a transaction."""
-    connection.execute(COMPLETE, (instant(), ids[0]))
+    now = instant()
+    connection.execute(COMPLETE, (now, now, ids[0]))
 
 
 def complete_batch(connection: sqlite3.Connection, ids: list[str]) -> None:
     """One transaction for all."""
     now = instant()
     connection.execute("BEGIN IMMEDIATE")
-    connection.executemany(COMPLETE, [(now, one) for one in ids])
+    connection.executemany(COMPLETE, [(now, now, one) for one in ids])
     connection.execute("COMMIT")
