@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -41,6 +42,7 @@ class Story:
     site: Site
     worker: Worker
     display: Display
+    is_interrupted: Callable[[], bool]
     watch: Watch = field(default_factory=Watch)
     begun: float = field(default_factory=monotonic)
     session: ExplorationSession = field(init=False)
@@ -88,6 +90,8 @@ class Story:
     def wait_until_quiet(self) -> None:
         """Show what happens until no job is left to run."""
         while True:
+            if self.is_interrupted():
+                raise KeyboardInterrupt
             events = self.watch.look()
             self.display.show(self.watch.figures, events)
             if not self.watch.active:

@@ -23,6 +23,7 @@ from testproject.readingroom.demo.worker import Worker
 class Command(BaseCommand):
     """The demo."""
 
+    is_interrupted = False
     help = "Shows all five kinds of jobs at work; removes what the reading room's tables held before."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -37,6 +38,7 @@ class Command(BaseCommand):
         """Tell the story; the exit code is 0 only if it ended as it should."""
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, leave)
+        signal.signal(signal.SIGINT, self._interrupt)
         folder = options["folder"].resolve()
         if not folder.is_dir() or not packages(folder):
             raise CommandError(f"--folder {folder}: there is nothing to read.")
@@ -57,6 +59,11 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             leave(signal.SIGINT)
 
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        # Remembered besides: Python drops an exception that is raised while it clears something away.
+        self.is_interrupted = True
+        raise KeyboardInterrupt
+
     def _site(self, port: int) -> Site:
         try:
             return Site(port)
@@ -65,7 +72,7 @@ class Command(BaseCommand):
 
     def _tell(self, folder: Path, site: Site, worker: Worker, *, plain: bool) -> None:
         shown = display.choose(plain=plain)
-        story = Story(folder, site, worker, shown)
+        story = Story(folder, site, worker, shown, lambda: self.is_interrupted)
         try:
             with shown:
                 story.tell()
