@@ -53,6 +53,7 @@ class ClaimedJob(NamedTuple):
 
 #: The columns of a ``ClaimedJob``, in order.
 CLAIMED_COLUMNS = (*ClaimedJob._fields[:-2], "payload", "context")
+WIDTH = len(CLAIMED_COLUMNS)
 
 
 class ClaimMoves(Moves):
@@ -107,12 +108,10 @@ class ClaimMoves(Moves):
         """
         to_id = self._database.to_id
         mark_time = self._database.mark_time
+        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time) if mark_time else CLAIMED_COLUMNS)
+        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH])) for row in rows]
         if not mark_time:
-            return [
-                ClaimedJob(to_id(row[0]), *row[1:]) for row in self.claim_rows(request, CLAIMED_COLUMNS)
-            ], []
-        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time))
-        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:-1])) for row in rows]
+            return jobs, []
         last = {
             (job.queue, job.priority): (row[-1], job.id)
             for job, row in zip(jobs, rows, strict=True)

@@ -169,8 +169,8 @@ class Poller(Service):
     def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob]:
         request = self._request(limit, exclude_types)
         sent, lapses = time.monotonic(), self._holdings.lapses
-        claim = Job.objects.db_manager(self._alias).claim_and_mark
-        jobs, marks = claim(request)
+        jobs: list[ClaimedJob]
+        jobs, marks = Job.objects.db_manager(self._alias).claim_and_mark(request)
         self.claimed += len(jobs)
         self._note(jobs, took := time.monotonic() - sent, past_full)
         # Past a kind that is full, jobs are left behind that have a place in a moment.

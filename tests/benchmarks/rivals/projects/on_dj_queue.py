@@ -2,30 +2,14 @@
 
 from collections.abc import Sequence
 
-import django
-from django.apps import apps
 from django.core.management import call_command
-from stamps import stamp
+from tasks_api import enqueue, handle, prepare
 
-if not apps.ready:
-    django.setup()
-
+# isort: split
+# Models can be imported once tasks_api has set Django up.
 from dj_queue.models import Job
-from django.tasks import task
 
-
-@task
-def handle(number: int) -> None:
-    stamp(number)
-
-
-def prepare() -> None:
-    call_command("migrate", verbosity=0)
-
-
-def enqueue(numbers: Sequence[int]) -> None:
-    for number in numbers:
-        handle.enqueue(number)
+__all__ = ["bulk", "enqueue", "prepare", "unfinished", "worker"]
 
 
 def bulk(numbers: Sequence[int]) -> None:

@@ -1,31 +1,13 @@
 """django-tasks-db: its worker takes one task at a time and has no other setting for throughput."""
 
-from collections.abc import Sequence
-
-import django
-from django.apps import apps
 from django.core.management import call_command
-from stamps import stamp
+from tasks_api import enqueue, prepare
 
-if not apps.ready:
-    django.setup()
-
-from django.tasks import task
+# isort: split
+# Models can be imported once tasks_api has set Django up.
 from django_tasks_db.models import DBTaskResult
 
-
-@task
-def handle(number: int) -> None:
-    stamp(number)
-
-
-def prepare() -> None:
-    call_command("migrate", verbosity=0)
-
-
-def enqueue(numbers: Sequence[int]) -> None:
-    for number in numbers:
-        handle.enqueue(number)
+__all__ = ["enqueue", "prepare", "unfinished", "worker"]
 
 
 def unfinished() -> int:

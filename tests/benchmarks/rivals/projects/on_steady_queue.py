@@ -1,31 +1,13 @@
 """steady-queue: one worker process of eight threads; the queue is named, as it advises."""
 
-from collections.abc import Sequence
-
-import django
-from django.apps import apps
 from django.core.management import call_command
-from stamps import stamp
+from tasks_api import enqueue, prepare
 
-if not apps.ready:
-    django.setup()
-
-from django.tasks import task
+# isort: split
+# Models can be imported once tasks_api has set Django up.
 from steady_queue.models import Job
 
-
-@task()
-def handle(number: int) -> None:
-    stamp(number)
-
-
-def prepare() -> None:
-    call_command("migrate", verbosity=0)
-
-
-def enqueue(numbers: Sequence[int]) -> None:
-    for number in numbers:
-        handle.enqueue(number)
+__all__ = ["enqueue", "prepare", "unfinished", "worker"]
 
 
 def unfinished() -> int:
