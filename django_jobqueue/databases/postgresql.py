@@ -66,6 +66,18 @@ LOCK_IS_FREE = f"""
     END $$"""
 
 
+#: Times that a statement comes before the server is asked to keep its plan.
+PREPARED_AFTER = 2
+#: How plans are made that are kept: from no table's present size and no parameter, since both will be others.
+#: Every statement here has an index to go by, in its order, and takes milliseconds; compiling takes seconds.
+KEPT_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+
+
 class PostgreSQL(LaneClaiming, Database):
     """Row locks, arrays as batches, advisory locks, NOTIFY."""
 
@@ -79,6 +91,22 @@ class PostgreSQL(LaneClaiming, Database):
     def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
         # 0 is IDLE; the others are a statement or transaction under way, or a connection that is closed.
         return bool(connection.connection.info.transaction_status == 0)
+
+    def keep_plans(self, connection: BaseDatabaseWrapper) -> None:
+        # Planning is two thirds of what a claim of one job takes. Django turns prepared statements off,
+        # since behind a pooler in transaction mode a name may mean somebody else's statement. A pooler
+        # makes up the process id that it tells at the start: so whether this is the server can be asked.
+        from django.db.backends.postgresql.base import ServerBindingCursor
+
+        raw = connection.connection
+        [[process_id]] = self.run(connection, "SELECT pg_backend_pid()")
+        if process_id != raw.info.backend_pid:
+            return
+        settings = ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in KEPT_PLANS.items())
+        self.run(connection, f"SELECT {settings}")
+        if raw.prepare_threshold is None:
+            raw.prepare_threshold = PREPARED_AFTER
+        raw.cursor_factory = ServerBindingCursor
 
     def to_id(self, value: Any) -> UUID:
         job_id: UUID = value
@@ -168,15 +196,24 @@ class PostgreSQL(LaneClaiming, Database):
             {"LIMIT %(size)s" if limit else ""} FOR {strength} {"SKIP LOCKED" if skip_locked else ""}"""
 
     def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
+        # No more than is needed: parsing costs by the word, and each time that comes back 10 µs.
         values = ", ".join(f"%({name})s" for name in PLAIN)
+        run_after = expires_at = ("NULL", "NULL")  # what is stored, what is answered
+        if job.run_at is not None or job.run_delay > 0:
+            run_after = (self.time_param("run_at", "run_delay"), "run_after")
+        if job.expires_at is not None or job.expires_delay is not None:
+            expires_at = (self.time_param("expires_at", "expires_delay"), "expires_at")
         sql = f"""
             INSERT INTO {JOB_TABLE} ({TARGET})
-            VALUES ({values}, 1, {self.time_param("run_at", "run_delay")},
-                    {self.time_param("expires_at", "expires_delay")}, {self.now}, {self.now})
+            VALUES ({values}, 1, COALESCE({run_after[0]}, {self.now}), {expires_at[0]},
+                    {self.now}, {self.now})
             {ON_CONFLICT if job.dedupe_key is not None else ""}
-            RETURNING run_after, expires_at, created_at"""
+            RETURNING created_at, {run_after[1]}, {expires_at[1]}"""
         rows = self.run(connection, sql, job._asdict())
-        return tuple(map(from_database, rows[0])) if rows else None
+        if not rows:
+            return None
+        made_at, due, expiry = map(from_database, rows[0])
+        return due or made_at, expiry, made_at
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
         conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
