@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 #: Ten years in seconds: beyond it a delay is a mistake, and dates would overflow.
 MAX_DELAY = 10 * 365.25 * 86_400
@@ -66,6 +67,17 @@ class EnqueueContended(JobQueueError):
             f"Three times in a row the holder of the dedupe key {dedupe_key!r} finished between our "
             "insert and our look-up. Nothing was stored: enqueue again."
         )
+
+
+class DuplicateJob(JobQueueError):
+    """The dedupe key is taken, and the policy is "raise". ``job`` is the one that has it."""
+
+    def __init__(self, job: Any) -> None:
+        super().__init__(
+            f"Job {job.id} ({job.job_type}) is active and has the dedupe key {job.dedupe_key!r}. Nothing was "
+            'stored. Leave out dedupe="raise" to get that job instead of this error.'
+        )
+        self.job = job
 
 
 class ClaimLost(JobQueueError):

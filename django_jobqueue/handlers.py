@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 from asgiref.sync import sync_to_async
 
 from . import registry
+from .dedupe import Dedupe, as_dedupe
 from .registry import JobType, Key
 from .retries import DEFAULT_RETRY, RetryPolicy
 from .states import DEFAULT_QUEUE
@@ -101,6 +102,7 @@ def job(
     retry: RetryPolicy = DEFAULT_RETRY,
     never_retry: Sequence[type[BaseException]] = (),
     dedupe_key: Key = None,
+    dedupe: Dedupe | str = "return",
     lock_key: Key = None,
     atomic: bool = False,
     takes_context: bool = False,
@@ -111,7 +113,8 @@ def job(
     JOBQUEUE["MAX_ATTEMPTS"]): for jobs that do not say otherwise. ``retry``: a ``Retry`` or a function
     ``(exception, job) -> seconds | None``. ``never_retry``: exceptions that make a job dead at once.
     ``dedupe_key``, ``lock_key``: text, or a function that gets the handler's arguments by name, defaults
-    filled in, and returns text or None.
+    filled in, and returns text or None. ``dedupe``: what an enqueue does when another job has the dedupe
+    key, "return", "raise", "replace", or a ``Dedupe``.
     ``atomic``: the handler runs in a transaction of the queue's database, and its writes and its
     completion are committed together or not at all; plain functions only. ``takes_context``: the first
     argument is named ``context`` and gets a ``JobContext``.
@@ -129,6 +132,7 @@ def job(
             retry=retry,
             never_retry=tuple(never_retry),
             dedupe_key=dedupe_key,
+            dedupe=as_dedupe(dedupe),
             lock_key=lock_key,
             atomic=atomic,
             takes_context=takes_context,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .dedupe import RETURN, Dedupe
 from .exceptions import InvalidOption, InvalidPayload, UnknownJobType
 from .retries import DEFAULT_RETRY, Retry, RetryPolicy
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
@@ -36,6 +37,7 @@ class JobType:
     retry: RetryPolicy = DEFAULT_RETRY
     never_retry: tuple[type[BaseException], ...] = ()
     dedupe_key: Key = None
+    dedupe: Dedupe = RETURN
     lock_key: Key = None
     atomic: bool = False
     takes_context: bool = False

@@ -11,7 +11,7 @@ from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .clock import from_database
 from .database import Database
 from .holding import STARTED
-from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
+from .inserting import COLUMNS, ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
 from .postgresql_claim import LaneClaiming, by_key
 
 if TYPE_CHECKING:
@@ -65,6 +65,19 @@ LOCK_IS_FREE = f"""
         RETURN NOT EXISTS (SELECT 1 FROM {JOB_TABLE} WHERE lock_key = key AND status = 2);
     END $$"""
 
+#: By which an enqueue that skips for a time makes sure that nobody has just made a job of its key. Whoever
+#: comes second waits for the first one's transaction; the look that follows has to see its job even if that
+#: was committed, run and done meanwhile, for which a VOLATILE function has a snapshot of its own.
+IS_RECENT = f"""
+    CREATE OR REPLACE FUNCTION django_jobqueue_is_recent(key text, since timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(27250, hashtext(key));
+        RETURN EXISTS (
+            SELECT 1 FROM {JOB_TABLE}
+            WHERE dedupe_key = key AND {RECENT} AND created_at > since);
+    END $$"""
+
 
 #: Times that a statement comes before the server is asked to keep its plan.
 PREPARED_AFTER = 2
@@ -87,6 +100,7 @@ class PostgreSQL(LaneClaiming, Database):
 
     def prepare(self, connection: BaseDatabaseWrapper) -> None:
         self.run(connection, LOCK_IS_FREE)
+        self.run(connection, IS_RECENT)
 
     def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
         # 0 is IDLE; the others are a statement or transaction under way, or a connection that is closed.
@@ -203,10 +217,10 @@ class PostgreSQL(LaneClaiming, Database):
             run_after = (self.time_param("run_at", "run_delay"), "run_after")
         if job.expires_at is not None or job.expires_delay is not None:
             expires_at = (self.time_param("expires_at", "expires_delay"), "expires_at")
+        row = f"{values}, 1, COALESCE({run_after[0]}, {self.now}), {expires_at[0]}, {self.now}, {self.now}"
         sql = f"""
             INSERT INTO {JOB_TABLE} ({TARGET})
-            VALUES ({values}, 1, COALESCE({run_after[0]}, {self.now}), {expires_at[0]},
-                    {self.now}, {self.now})
+            {f"VALUES ({row})" if job.dedupe.is_plain else self._unless_recent(row, job)}
             {ON_CONFLICT if job.dedupe_key is not None else ""}
             RETURNING created_at, {run_after[1]}, {expires_at[1]}"""
         rows = self.run(connection, sql, job._asdict())
@@ -214,6 +228,13 @@ class PostgreSQL(LaneClaiming, Database):
             return None
         made_at, due, expiry = map(from_database, rows[0])
         return due or made_at, expiry, made_at
+
+    def _unless_recent(self, row: str, job: NewJob) -> str:
+        since = self.shifted(self.now, f"-{job.dedupe.seconds!r}")
+        skips = job.dedupe.policy == "skip_for" and job.dedupe_key is not None
+        return (
+            f"SELECT {row} {f'WHERE NOT django_jobqueue_is_recent(%(dedupe_key)s, {since})' if skips else ''}"
+        )
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
         conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
@@ -232,7 +253,7 @@ class PostgreSQL(LaneClaiming, Database):
             SELECT id, NULLIF(run_after, created_at), expires_at,
                    CASE row_number() OVER () WHEN 1 THEN created_at END
             FROM made"""
-        made = self.run(connection, sql, self.batch(COLUMNS, jobs))
+        made = self.run(connection, sql, self.batch(COLUMNS, [job[: len(COLUMNS)] for job in jobs]))
         now = from_database(made[0][3]) if made else None
         return {
             row[0].int: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
