@@ -80,6 +80,38 @@ class DuplicateJob(JobQueueError):
         self.job = job
 
 
+class WaitTimeout(JobQueueError, TimeoutError):
+    """The job has not ended in time; it goes on. ``job`` is what it was at the last look."""
+
+    def __init__(self, job: Any, timeout: float | timedelta) -> None:
+        unit = "" if isinstance(timeout, timedelta) else " s"
+        super().__init__(
+            f"Job {job.id} ({job.job_type}) has not ended within {timeout}{unit}: it is "
+            f"{job.get_status_display()}. It goes on; wait again, or look later."
+        )
+        self.job = job
+
+
+class WaitInsideTransaction(JobQueueError):
+    """Who waits in an open transaction may wait for ever."""
+
+    def __init__(self, job_id: object, alias: str) -> None:
+        super().__init__(
+            f"wait() for job {job_id} inside an open transaction on {alias!r}: no worker sees a job before "
+            "the transaction that enqueued it is committed, nor can it write what this one has locked, so it "
+            "might wait for ever. Wait after the atomic block."
+        )
+
+
+class JobNotFound(JobQueueError, LookupError):
+    """No job has this id: it was removed, or never committed."""
+
+    def __init__(self, job_id: object) -> None:
+        super().__init__(
+            f"There is no job {job_id}: it was removed, its transaction was rolled back, or the id is wrong."
+        )
+
+
 class ClaimLost(JobQueueError):
     """The job was taken back from this worker; what it did in the queue's database is rolled back."""
 

@@ -103,6 +103,11 @@ def cannot_listen(error: BaseException) -> None:
     )
 
 
+def cannot_hear_ends(error: BaseException) -> None:
+    """Those who wait for jobs are not told of their ends; said once a watch."""
+    logger.warning("Cannot LISTEN for the ends of jobs, so they are looked for by polling: %s", error)
+
+
 def progress_refused(count: int, error: BaseException) -> None:
     """The database refused to store progress."""
     logger.warning("The progress of %s jobs cannot be stored and is dropped: %s", count, error)

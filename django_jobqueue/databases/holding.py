@@ -16,7 +16,7 @@ STARTED = {"job_id": "id", "age": "float"}
 PROGRESS = {"job_id": "id", "held_fence": "int", "progress": "float", "note": "text"}
 
 #: What ``reap`` answers with for each job.
-REAPED = "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at"
+REAPED = "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at, awaited"
 
 
 class Holding(Dialect):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from django.db import connections, models, router, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, models, router, transaction
 
 from .. import conf
 from ..databases import Database, database_for
@@ -30,6 +30,18 @@ class Token(NamedTuple):
 def queue_alias(model: type[models.Model]) -> str:
     """The one alias that every query of the queue goes to, reads too: a replica may be behind."""
     return conf.current().DATABASE or router.db_for_write(model)
+
+
+def open_transaction_elsewhere(alias: str) -> str | None:
+    """The alias of a transaction that a job should wait for, if ``alias``, the queue's, has none open."""
+    if connections[alias].in_atomic_block:
+        return None
+    others = [
+        one.alias
+        for one in connections.all(initialized_only=True)
+        if one.in_atomic_block and one.alias != alias
+    ]
+    return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in others else next(iter(others), None)
 
 
 class Moves:

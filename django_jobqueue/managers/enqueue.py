@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from asgiref.sync import sync_to_async
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import transaction
 from django.db.models.base import ModelState
 
 from .. import logs, signals
@@ -19,6 +19,7 @@ from ..databases.inserting import NewJob
 from ..databases.waking import wake_workers
 from ..exceptions import DuplicateJob, EnqueueContended, InvalidOption
 from ..payloads import decode
+from .base import open_transaction_elsewhere
 from .deduping import DedupeMoves
 from .preparing import Blueprint, EnqueueOptions, current_context, known_options, prepare
 
@@ -89,7 +90,7 @@ class EnqueueMoves(DedupeMoves):
 
     def _enqueue_or_wait(self, new: Sequence[NewJob]) -> list[Job]:
         """Store the jobs now, or when the open transaction of another database commits."""
-        elsewhere = self._open_transaction_elsewhere()
+        elsewhere = open_transaction_elsewhere(self.db)
         if elsewhere is None:
             return self._enqueue(new)
         if any(one.dedupe.policy == "raise" and one.dedupe_key is not None for one in new):
@@ -100,17 +101,6 @@ class EnqueueMoves(DedupeMoves):
             )
         transaction.on_commit(lambda: self._enqueue(new), using=elsewhere)
         return self._instances((one, None) for one in new)
-
-    def _open_transaction_elsewhere(self) -> str | None:
-        """The alias of a transaction that the job should wait for, if the queue's own has none open."""
-        if self._connection.in_atomic_block:
-            return None
-        others = [
-            one.alias
-            for one in connections.all(initialized_only=True)
-            if one.in_atomic_block and one.alias != self.db
-        ]
-        return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in others else next(iter(others), None)
 
     def _enqueue(self, new: Sequence[NewJob]) -> list[Job]:
         if len(new) == 1:

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 
 from .. import logs, signals
 from ..databases.base import Row
-from ..databases.waking import wake_workers
+from ..databases.waking import tell_waiters, wake_workers
 from ..exceptions import JobExpired, WorkerLost
 from ..registry import check_whole
 from ..states import FINISHED, JobStatus
@@ -83,6 +83,7 @@ class RescueMoves(Moves):
         rows = self._database.reap(self._connection, size, lost.as_params(), worker_id, exact)
         for row in rows:
             self._tell_reaped(row, lost.text)
+        tell_waiters(self.db, [self._database.to_id(row[0]) for row in rows if row[9] and row[1] in FINISHED])
         logs.taken_back([row[7] for row in rows if row[8] is None])
         return len(rows)
 
@@ -91,8 +92,9 @@ class RescueMoves(Moves):
         check_whole("size", size, 1, LIMIT_MAX)
         reason = expired_reason()
         rows = self._database.expire(self._connection, size, reason)
+        tell_waiters(self.db, [self._database.to_id(row[0]) for row in rows if row[7]])
         for row in rows:
-            job = self._partial((*row[:3], *row[4:]))
+            job = self._partial((*row[:3], *row[4:7]))
             signals.announce(signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason)
         return len(rows)
 
