@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
 from django.utils import timezone, translation
@@ -100,6 +100,20 @@ def execute(attempt: Attempt, alias: str) -> Outcome | None:
         return outcome_of(exception, attempt, job_type)
 
 
+def execute_here(attempt: Attempt, alias: str) -> tuple[Outcome | None, BaseException | None]:
+    """Run a handler of either kind in this thread, on its connections and in the transactions open there.
+
+    For tests: the connections are left as they are. Answers with what was raised, too; Ctrl-C passes.
+    """
+    job_type = registry.find(attempt.job.job_type)
+    if job_type is None:
+        return UnknownHere(attempt.job), None
+    try:
+        return contextvars.Context().run(_perform_here, attempt, job_type, alias), None
+    except (Exception, SystemExit) as exception:
+        return outcome_of(exception, attempt, job_type), exception
+
+
 async def execute_async(attempt: Attempt) -> Outcome:
     """Run an async handler; the caller gives its task an empty context. Never raises."""
     job_type = registry.find(attempt.job.job_type)
@@ -182,6 +196,13 @@ def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
     with _surroundings(attempt):
         result = _call(job_type, attempt)
     return _done(attempt, result)
+
+
+def _perform_here(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
+    if job_type.is_async:
+        return async_to_sync(_perform_async)(attempt, job_type)
+    signals.announce(signals.job_started, Job, attempt.job)
+    return (_perform_atomic if job_type.atomic else _perform)(attempt, job_type, alias)
 
 
 async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:

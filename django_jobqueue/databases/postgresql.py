@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -286,3 +287,12 @@ class PostgreSQL(LaneClaiming, Database):
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
             DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING job.id"""
         return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+
+
+class ProcessClockPostgreSQL(PostgreSQL):
+    """For tests that freeze time: "now" is this process's, as on SQLite."""
+
+    now = "%(now)s::timestamptz"
+
+    def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"now": datetime.datetime.now(datetime.UTC), **params}
