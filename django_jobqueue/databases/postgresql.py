@@ -218,6 +218,7 @@ class PostgreSQL(LaneClaiming, Database):
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
         conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
+        given, params = self._given(jobs)
         # All have one created_at, and most the same run_after: sent once, read once.
         sql = f"""
             WITH made AS (
@@ -226,19 +227,35 @@ class PostgreSQL(LaneClaiming, Database):
                        COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
                        COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
                        {self.now}, {self.now}
-                FROM ({self.source(COLUMNS)}) AS given
+                FROM ({given}) AS given
                 {conflict}
                 RETURNING id, run_after, expires_at, created_at
             )
             SELECT id, NULLIF(run_after, created_at), expires_at,
                    CASE row_number() OVER () WHEN 1 THEN created_at END
             FROM made"""
-        made = self.run(connection, sql, self.batch(COLUMNS, jobs))
+        made = self.run(connection, sql, params)
         now = from_database(made[0][3]) if made else None
         return {
             row[0].int: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
             for row in made
         }
+
+    def _given(self, jobs: Sequence[NewJob]) -> tuple[str, dict[str, Any]]:
+        """SQL and parameters of the jobs as rows; what is the same in all of them is sent once."""
+        values = dict(zip(COLUMNS, zip(*jobs, strict=True), strict=True))
+        varying = [
+            name for name, column in values.items() if name == "id" or column.count(column[0]) < len(jobs)
+        ]
+        arrays = {name: COLUMNS[name] for name in varying}
+        params = self.batch(arrays, list(zip(*map(values.__getitem__, varying), strict=True)))
+        common = "".join(
+            f", %({name})s::{_ARRAYS[kind].removesuffix('[]')} AS {name}"
+            for name, kind in COLUMNS.items()
+            if name not in arrays
+        )
+        params |= {name: column[0] for name, column in values.items() if name not in arrays}
+        return f"SELECT given.*{common} FROM ({self.source(arrays)}) AS given", params
 
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
