@@ -47,6 +47,7 @@ class JobQueueSettings:
     LEASE: float = 60.0  # seconds a claim holds without renewal
     POLL_INTERVAL: float = 1.0  # seconds between two looks while idle
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
+    INTERRUPT_GRACE: float = 10.0  # seconds from asking a running job to stop to force, and on to replacing
     DURABLE_OUTCOMES: bool = False  # each outcome is written before the next job of its thread starts
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
@@ -71,6 +72,7 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "LEASE": (1, 86_400, "seconds"),
     "POLL_INTERVAL": (0.01, 3_600, "seconds"),
     "GRACE": (0, 86_400, "seconds"),
+    "INTERRUPT_GRACE": (0.1, 86_400, "seconds"),
 }
 
 

@@ -109,6 +109,24 @@ class DeadJob(JobControl):
         super().__init__(reason)
 
 
+# What ends a running handler from outside.
+
+
+class JobInterrupted(BaseException):
+    """Base of what ends a running handler from outside; raised in it, wherever it is.
+
+    Not an ``Exception``: a handler's ``except Exception`` for its own troubles must not swallow it.
+    """
+
+
+class JobTimeout(JobInterrupted):
+    """The handler ran longer than its ``timeout``."""
+
+
+class JobCancelled(JobInterrupted):
+    """The handler was asked to stop, or its claim was lost, and it went on."""
+
+
 # Causes that the queue itself records on a job.
 
 

@@ -66,6 +66,20 @@ def retry_rule_failed(job: Any) -> None:
     )
 
 
+def interrupted(job: Any, cause: BaseException) -> None:
+    """A running handler is ended from outside."""
+    logger.warning(
+        "Job %s (%s) is interrupted (%s): %s", job.id, job.job_type, type(cause).__qualname__, cause
+    )
+
+
+def not_ended(job: Any, seconds: float, remedy: str) -> None:
+    """A handler goes on though it was interrupted."""
+    logger.error(
+        "Job %s (%s) did not end within %s s of being interrupted: %s", job.id, job.job_type, seconds, remedy
+    )
+
+
 def connection_replaced(alias: str, job: Any) -> None:
     """A handler left a transaction open, or a closed connection."""
     logger.warning(
@@ -137,6 +151,11 @@ def process_ended(pid: int | None, code: int | None, what: str) -> None:
         code,
         what,
     )
+
+
+def overdue(pid: int | None) -> None:
+    """A process does not see to a time limit, since a handler lets no other code run, say."""
+    logger.error("Worker process %s has not ended a job whose time is over: killed", pid)
 
 
 def process_replaced_in(seconds: float) -> None:
