@@ -76,6 +76,47 @@ def test_whenever_it_is_sent_it_arrives_within_the_handler_or_not_at_all(eager_s
     assert 0 < arrived <= sent
 
 
+def test_one_that_is_sent_as_the_handler_ends_does_not_arrive_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempt = Attempt()
+    running, ended, left = threading.Event(), threading.Event(), threading.Event()
+    raise_in = interrupts._raise_in
+
+    def raise_late(thread: int, kind: type[BaseException]) -> int:
+        """Between the look at the runner and this, the handler ends; its thread goes on if it may."""
+        ended.set()
+        left.wait(0.3)
+        return int(raise_in(thread, kind))
+
+    monkeypatch.setattr(interrupts, "_raise_in", raise_late)
+    escaped: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            attempt.runner = threading.get_ident()
+            running.set()
+            while not ended.is_set():
+                time.sleep(0.001)
+            attempt.runner = None
+            while attempt.interruption is None:
+                time.sleep(0.001)
+            interrupts.absorb(attempt.interruption)
+            left.set()
+            for _ in range(100):  # the next job
+                time.sleep(0.005)
+        except JobInterrupted as exception:
+            escaped.append(exception)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    running.wait()
+    assert interrupts.interrupt(attempt, JobTimeout())
+    thread.join()
+
+    assert escaped == []
+
+
 def test_a_handler_that_does_not_run_is_left_alone_and_may_be_interrupted_later() -> None:
     attempt = Attempt()
 
