@@ -33,6 +33,7 @@ class JobQueueSettings:
     MAX_RESULT_BYTES: int = 1_048_576  # bytes of JSON
     MAX_SNOOZES: int = 1_000  # per job; one more and it is dead
     MAX_RELEASES: int = 100  # given back without counting, per job; after that attempts count
+    MAX_CRASHES: int = 3  # workers that may die while one job runs; then it is dead, whatever its attempts
     UNKNOWN_TYPE_GRACE: timedelta = timedelta(days=1)  # dead if no worker knew the type for so long
     RETENTION: Mapping[str, timedelta | None] = field(  # status name -> kept for; None: for ever
         default_factory=lambda: {
@@ -66,6 +67,7 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "MAX_RESULT_BYTES": (4, 256 * 1_048_576, "bytes"),
     "MAX_SNOOZES": (0, 30_000, "snoozes"),
     "MAX_RELEASES": (0, 30_000, "releases"),
+    "MAX_CRASHES": (1, 30_000, "crashes"),
     "PROCESSES": (1, 256, "processes"),
     "THREADS": (1, 1_000, "threads"),
     "ASYNC_CONCURRENCY": (1, 4_000, "coroutines"),

@@ -146,6 +146,10 @@ class TooManyReleases(JobQueueError):
     """The job was given back more often than JOBQUEUE["MAX_RELEASES"] allows."""
 
 
+class TooManyCrashes(JobQueueError):
+    """The job's worker died while it ran, as often as JOBQUEUE["MAX_CRASHES"] allows."""
+
+
 class JobExpired(JobQueueError):
     """The job had not started when its ``expires_at`` came."""
 

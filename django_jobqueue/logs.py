@@ -45,11 +45,12 @@ def unknown_type(job: Any, seconds: float) -> None:
     )  # fmt: skip
 
 
-def reaped(job: Any, worker_id: str, status: str) -> None:
+def reaped(job: Any, worker_id: str, status: str, text: str) -> None:
     """A job that had started was taken back from a lost worker."""
-    logger.warning(
-        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s",
-        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status,
+    logger.log(
+        logging.ERROR if status == "DEAD" else logging.WARNING,
+        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s (%s)",
+        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status, text,
     )  # fmt: skip
 
 

@@ -196,27 +196,29 @@ class PostgreSQL(LaneClaiming, Database):
             {"LIMIT %(size)s" if limit else ""} FOR {strength} {"SKIP LOCKED" if skip_locked else ""}"""
 
     def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
-        # No more than is needed: parsing costs by the word, and each time that comes back 10 µs.
-        values = ", ".join(f"%({name})s" for name in PLAIN)
-        run_after = expires_at = ("NULL", "NULL")  # what is stored, what is answered
+        # No more than is needed: each value costs on both sides, and a time that comes back 10 µs.
+        given = {name: value for name, value in zip(PLAIN, job, strict=False) if value is not None}
+        stored = {name: f"%({name})s" for name in given}
+        stored |= {"status": "1", "created_at": self.now, "updated_at": self.now, "run_after": self.now}
+        answered = ["created_at"]
         if job.run_at is not None or job.run_delay > 0:
-            run_after = (self.time_param("run_at", "run_delay"), "run_after")
+            stored["run_after"] = self.time_param("run_at", "run_delay")
+            answered.append("run_after")
         if job.expires_at is not None or job.expires_delay is not None:
-            expires_at = (self.time_param("expires_at", "expires_delay"), "expires_at")
+            stored["expires_at"] = self.time_param("expires_at", "expires_delay")
+            answered.append("expires_at")
         sql = f"""
-            INSERT INTO {JOB_TABLE} ({TARGET})
-            VALUES ({values}, 1, COALESCE({run_after[0]}, {self.now}), {expires_at[0]},
-                    {self.now}, {self.now})
-            {ON_CONFLICT if job.dedupe_key is not None else ""}
-            RETURNING created_at, {run_after[1]}, {expires_at[1]}"""
+            INSERT INTO {JOB_TABLE} ({", ".join(stored)}) VALUES ({", ".join(stored.values())})
+            {ON_CONFLICT if job.dedupe_key is not None else ""} RETURNING {", ".join(answered)}"""
         rows = self.run(connection, sql, job._asdict())
         if not rows:
             return None
-        made_at, due, expiry = map(from_database, rows[0])
-        return due or made_at, expiry, made_at
+        times = dict(zip(answered, map(from_database, rows[0]), strict=True))
+        return times.get("run_after", times["created_at"]), times.get("expires_at"), times["created_at"]
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
         conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
+        given, params = self._given(jobs)
         # All have one created_at, and most the same run_after: sent once, read once.
         sql = f"""
             WITH made AS (
@@ -225,19 +227,35 @@ class PostgreSQL(LaneClaiming, Database):
                        COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
                        COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
                        {self.now}, {self.now}
-                FROM ({self.source(COLUMNS)}) AS given
+                FROM ({given}) AS given
                 {conflict}
                 RETURNING id, run_after, expires_at, created_at
             )
             SELECT id, NULLIF(run_after, created_at), expires_at,
                    CASE row_number() OVER () WHEN 1 THEN created_at END
             FROM made"""
-        made = self.run(connection, sql, self.batch(COLUMNS, jobs))
+        made = self.run(connection, sql, params)
         now = from_database(made[0][3]) if made else None
         return {
             row[0].int: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
             for row in made
         }
+
+    def _given(self, jobs: Sequence[NewJob]) -> tuple[str, dict[str, Any]]:
+        """SQL and parameters of the jobs as rows; what is the same in all of them is sent once."""
+        values = dict(zip(COLUMNS, zip(*jobs, strict=True), strict=True))
+        varying = [
+            name for name, column in values.items() if name == "id" or column.count(column[0]) < len(jobs)
+        ]
+        arrays = {name: COLUMNS[name] for name in varying}
+        params = self.batch(arrays, list(zip(*map(values.__getitem__, varying), strict=True)))
+        common = "".join(
+            f", %({name})s::{_ARRAYS[kind].removesuffix('[]')} AS {name}"
+            for name, kind in COLUMNS.items()
+            if name not in arrays
+        )
+        params |= {name: column[0] for name, column in values.items() if name not in arrays}
+        return f"SELECT given.*{common} FROM ({self.source(arrays)}) AS given", params
 
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
