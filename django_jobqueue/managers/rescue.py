@@ -75,8 +75,9 @@ class RescueMoves(Moves):
         """Take back up to ``size`` jobs whose lease is over, or all jobs of one worker that is known dead.
 
         A job recorded as started loses the attempt (PENDING, or DEAD if it was the last or its worker died
-        JOBQUEUE["MAX_CRASHES"] times, CANCELLED if that was asked) and is a suspect from now on. One never started gets its attempt back; it is a suspect
-        too unless the record is ``exact``. Returns how many were taken back.
+        JOBQUEUE["MAX_CRASHES"] times, CANCELLED if that was asked) and is a suspect from now on. One never
+        started gets its attempt back; it is a suspect too unless the record is ``exact``. Returns how many
+        were taken back.
         """
         check_whole("size", size, 1, LIMIT_MAX)
         errors = _loss_errors()
