@@ -204,6 +204,8 @@ class Poller(Service):
             if job_type is None:
                 self._give_back_unknown(attempt)
             else:
+                if job_type.limit is not None or attempt.job.context_text != "{}":
+                    attempt.limit = job_type.limit_in(attempt.job.context_text)
                 by_kind.setdefault(job_type.is_async, []).append(attempt)
         for is_async, batch in by_kind.items():
             self._pools[is_async].put(batch)
