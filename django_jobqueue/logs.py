@@ -15,7 +15,7 @@ def enqueued(jobs: Iterable[Any]) -> None:
     if not logger.isEnabledFor(logging.DEBUG):
         return
     for job in jobs:
-        how = "enqueued" if job.created else "already active by its dedupe key"
+        how = "enqueued" if job.created else "found by its dedupe key"
         logger.debug("Job %s (%s) %s in queue %s", job.id, job.job_type, how, job.queue)
 
 
@@ -116,6 +116,11 @@ def cannot_listen(error: BaseException) -> None:
         "that bypasses the pooler, or JOBQUEUE['LISTEN'] = False: %s",
         error,
     )
+
+
+def cannot_hear_ends(error: BaseException) -> None:
+    """Those who wait for jobs are not told of their ends; said once a watch."""
+    logger.warning("Cannot LISTEN for the ends of jobs, so they are looked for by polling: %s", error)
 
 
 def progress_refused(count: int, error: BaseException) -> None:
