@@ -9,6 +9,7 @@ from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .clock import from_database
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
 from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
@@ -105,6 +106,9 @@ class PostgreSQL(LaneClaiming, Database):
     def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
         inner = ", ".join(f"'{key}', {value}" for key, value in pairs.items())
         return f"({document} || jsonb_build_object({inner}))"
+
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"(jsonb_build_object('{key}', {value}) || {document})"  # of two, the one on the right stays
 
     def appended(self, errors: str, entry: str) -> str:
         kept = (
@@ -222,9 +226,9 @@ class PostgreSQL(LaneClaiming, Database):
         params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
         sql = f"""
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
-            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING job.id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})
