@@ -32,7 +32,7 @@ def redact(value: Any) -> Any:
 
 
 def redact_text(text: str, payload: Any = None) -> str:
-    """Text without hidden values; ``payload`` is the job's, whose hidden values are looked for as they are."""
+    """Text without hidden values; those that ``payload``, the job's, has are looked for as they are."""
     if not hides_anything():
         return text
     for secret in sorted(set(_secrets(payload, _keys())), key=len, reverse=True):
@@ -45,9 +45,9 @@ def restore(edited: Any, original: Any) -> Any:
     if edited == HIDDEN:
         return original
     if isinstance(edited, dict) and isinstance(original, Mapping):
-        return {key: restore(item, original.get(key)) for key, item in edited.items()}
+        return {key: restore(item, original.get(key, HIDDEN)) for key, item in edited.items()}
     if isinstance(edited, list) and isinstance(original, list):
-        padded: Iterable[Any] = [*original, *[None] * (len(edited) - len(original))]
+        padded: Iterable[Any] = [*original, *[HIDDEN] * (len(edited) - len(original))]
         return [restore(item, old) for item, old in zip(edited, padded, strict=False)]
     return edited
 

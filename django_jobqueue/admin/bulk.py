@@ -68,7 +68,7 @@ def count(selection: Selection) -> int | None:
     """How many jobs match; None if they are more than are counted, or than are looked through for that."""
     end, _behind = selection.walk.stretch(None, LOOK) if selection.look else (None, None)
     jobs = selection.walk.rows(selection.queryset, until=end)
-    found = int(jobs.order_by().values("pk")[: COUNT_CAP + 1].count())
+    found = int(jobs.values("pk")[: COUNT_CAP + 1].count())
     return None if found > COUNT_CAP or end is not None else found
 
 
@@ -97,6 +97,7 @@ def begin(
 def advance(operation: Operation, action: Action, selection: Selection, request: HttpRequest) -> None:
     """Go on for about half a second, and bring the log up to date."""
     deadline = time.monotonic() + STEP
+    _chunk(operation, action, selection, request)
     while not operation.is_over and time.monotonic() < deadline:
         _chunk(operation, action, selection, request)
     LogEntry.objects.filter(pk=operation.log).update(change_message=summary(operation, action, selection))

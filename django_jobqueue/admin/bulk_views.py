@@ -121,6 +121,7 @@ def _page(
     selection: Selection,
     more: dict[str, Any],
 ) -> HttpResponse:
+    jobs = reverse("admin:django_jobqueue_job_changelist")
     context = {
         **model_admin.admin_site.each_context(request),
         "title": gettext("%(action)s: all jobs that match") % {"action": action.label},
@@ -128,7 +129,7 @@ def _page(
         "media": model_admin.media,
         "action": action,
         "told": selection.told(),
-        "back": f"{reverse('admin:django_jobqueue_job_changelist')}?{without_place(request.META['QUERY_STRING'])}",
+        "back": f"{jobs}?{without_place(request.META['QUERY_STRING'])}",
         **more,
     }
     return TemplateResponse(request, "django_jobqueue/admin/bulk.html", context)

@@ -147,8 +147,8 @@ class Selection(JobChangeList):
         asked = copy(request)
         asked.GET = QueryDict(query)
         super().__init__(
-            asked, Job, model_admin.list_display, (), model_admin.list_filter, None, model_admin.search_fields,
-            False, 1, 1, (), model_admin, (), "",
+            asked, Job, model_admin.list_display, (), model_admin.list_filter, None,
+            model_admin.search_fields, False, 1, 1, (), model_admin, (), "",
         )  # fmt: skip
 
     def get_results(self, request: HttpRequest) -> None:
@@ -156,13 +156,14 @@ class Selection(JobChangeList):
 
     def told(self) -> list[str]:
         """The filters in words: ``status: dead``."""
-        words = [f"{spec.title}: {', '.join(chosen)}" for spec in self.filter_specs if (chosen := self._chosen(spec))]
+        chosen = {str(spec.title): self._chosen(spec) for spec in self.filter_specs}
+        words = [f"{title}: {', '.join(values)}" for title, values in chosen.items() if values]
         return [*words, f'"{self.query}"'] if self.query else words
 
     def _chosen(self, spec: Any) -> list[str]:
         if isinstance(spec, filters.TimeRangeFilter):
             return spec.words()
-        everything, *choices = spec.choices(self)
+        _everything, *choices = spec.choices(self)
         return [str(one["display"]) for one in choices if one["selected"]]
 
 

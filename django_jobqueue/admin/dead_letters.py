@@ -23,7 +23,7 @@ from ..managers import DeadKind
 from ..models import Job, JobStatus
 from ..redaction import redact_text
 from . import actions, bulk_views
-from .display import instant
+from .display import instant, readable
 
 #: Kinds on a page.
 PAGE = 25
@@ -114,7 +114,7 @@ def _list(query: str) -> str:
 def _examples(ids: list[UUID]) -> dict[UUID, str]:
     """What each of these said last."""
     found = Job.objects.filter(pk__in=ids).values_list("pk", "last_error")
-    return {pk: Truncator(redact_text(text)).chars(MESSAGE) for pk, text in found}
+    return {pk: Truncator(readable(redact_text(text))).chars(MESSAGE) for pk, text in found}
 
 
 def _morning(day: date | None) -> datetime | None:

@@ -146,7 +146,7 @@ class DueFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """The pending jobs that are due then."""
-        due = {
+        due: dict[str, dict[str, Any]] = {
             "now": {"run_after__lte": DatabaseNow()},
             "overdue": {"run_after__lte": DatabaseAgo(OVERDUE)},
             "later": {"run_after__gt": DatabaseNow()},

@@ -18,6 +18,7 @@ from django.http import (
     HttpResponseNotAllowed,
     HttpResponseRedirect,
     JsonResponse,
+    QueryDict,
 )
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -101,8 +102,9 @@ def _links(job: Job) -> Iterator[tuple[Any, str]]:
         same = {"type": job.job_type, "fingerprint": job.error_fingerprint}
         yield gettext("Dead of the same"), listed(status__exact=int(JobStatus.DEAD), **same)
     if job.status == JobStatus.RUNNING and job.worker_id:
-        yield gettext("What this worker runs"), listed(
-            status__exact=int(JobStatus.RUNNING), worker=job.worker_id
+        yield (
+            gettext("What this worker runs"),
+            listed(status__exact=int(JobStatus.RUNNING), worker=job.worker_id),
         )
 
 
@@ -149,14 +151,14 @@ class PayloadForm(forms.Form):
         strip=False,
         widget=forms.Textarea({"rows": 20, "cols": 80, "spellcheck": "false", "class": "jobqueue-code"}),
         help_text=_(
-            'A JSON object. What JOBQUEUE["REDACT"] hides is shown as dots, and stays as it is where they stay.'
+            'A JSON object. What JOBQUEUE["REDACT"] hides is shown as dots; where they stay, it stays too.'
         ),
     )
 
-    def __init__(self, job: Job, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, job: Job, data: QueryDict | None) -> None:
         self.job = job
         shown = json.dumps(redact(job.payload), indent=2, ensure_ascii=False)
-        super().__init__(*args, initial={"payload": shown}, **kwargs)
+        super().__init__(data, initial={"payload": shown})
 
     def clean_payload(self) -> dict[str, Any]:
         """A payload that ``enqueue`` would take for this type too."""

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..managers import JobQuerySet
 from ..models import Job
 from . import actions, bulk_views, dead_letters, display, job_page, search
+from .actions import Action
 from .changelist import JobChangeList
 from .filters import (
     DedupeKeyFilter,
@@ -120,12 +121,19 @@ class JobAdmin(ReadOnlyAdmin):
 
         return self.admin_site.admin_view(serve)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **options: Any) -> HttpResponse:
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Job | None = None,
+    ) -> HttpResponse:
         """The page of a job."""
-        job = options.get("obj")
-        if job is not None:
-            context |= job_page.context(self, request, job)
-        return super().render_change_form(request, context, **options)
+        if obj is not None:
+            context |= job_page.context(self, request, obj)
+        return super().render_change_form(request, context, add, change, form_url, obj)
 
     @admin.action(description=_("Retry dead or cancelled jobs"), permissions=["retry"])
     def retry_jobs(self, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
@@ -149,9 +157,7 @@ class JobAdmin(ReadOnlyAdmin):
             return self._act(actions.DISCARD, request, queryset)
         return delete_selected(self, request, queryset)
 
-    def _act(
-        self, action: actions.Action, request: HttpRequest, queryset: JobQuerySet
-    ) -> HttpResponse | None:
+    def _act(self, action: Action, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
         """On the rows selected now; on all that match step by step, on a page of its own."""
         if _is_across(request):
             return HttpResponseRedirect(bulk_views.url(action.name, request.META["QUERY_STRING"]))

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job
-from ..redaction import redact
+from ..redaction import HIDDEN, redact
 from ..states import ACTIVE
 from .walks import LOOK
 
@@ -29,7 +29,7 @@ class Search:
     """What a term means. ``look``: how many jobs may be looked through; None: the primary key finds it."""
 
     condition: Q
-    look: int | None = LOOK
+    look: int | None
     holder: UUID | None = None  # the active job with this dedupe key, wherever in the list it stands
     refused: str = ""
 
@@ -52,13 +52,13 @@ def _parse(term: str) -> Search | None:
     key, equals, value = term.partition("=")
     if equals and key.strip():
         return _in_payload(key.strip(), value.strip())
-    return Search(Q(dedupe_key=term) | Q(job_type__startswith=term), holder=_active(term))
+    return Search(Q(dedupe_key=term) | Q(job_type__startswith=term), look=LOOK, holder=_active(term))
 
 
 def _in_payload(key: str, value: str) -> Search:
     path = key.split(".")
     ways = [path] if len(path) == 1 else [path, [key]]
-    if redact({name: "" for name in path}) != {name: "" for name in path}:
+    if HIDDEN in redact(dict.fromkeys(path, "")).values():
         refused = gettext('%(key)s is hidden by JOBQUEUE["REDACT"], so it cannot be searched.') % {"key": key}
         return Search(Q(pk__in=[]), look=None, refused=refused)
     condition = Q()

@@ -120,4 +120,3 @@ def _moment(text: Any) -> datetime | None:
     except (TypeError, ValueError):  # written by hand
         return None
     return from_database(found) if found and found.tzinfo else None
-

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -51,9 +51,14 @@ class Walk:
         return replace(self, along={**self.along, **bounds}, serves=self.serves.union(serves))
 
     def rows(
-        self, jobs: QuerySet[Job], start: Key | None = None, until: Key | None = None, *, with_start: bool = False
+        self,
+        jobs: QuerySet[Job],
+        start: Key | None = None,
+        until: Key | None = None,
+        *,
+        with_start: bool = False,
     ) -> Any:
-        """``jobs`` in the walk's order, behind the key ``start`` (or from it on), up to and with ``until``."""
+        """``jobs`` in the walk's order: behind ``start`` or from it on, up to ``until``, included."""
         jobs = jobs.filter(**self.along).order_by(*self.order)
         if start is not None:
             jobs = jobs.filter(self._behind(start, with_it=with_start))
@@ -126,7 +131,7 @@ def _time(value: Any) -> datetime:
     return as_utc(datetime.fromisoformat(value))
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "pk": UUID,
     "queue": _text,
     "worker_id": _text,
@@ -167,7 +172,7 @@ def choose(
             return Walk(("-pk",), _("The newest first."), of_worker, frozenset({STATUS, "worker"}))
         return Walk(("worker_id", "-pk"), _("Worker by worker."), {"status": status}, frozenset({STATUS}))
     if status in FINISHED:
-        along = {"status": status, "finished_at__isnull": False}
+        along: dict[str, Any] = {"status": status, "finished_at__isnull": False}
         serves = {STATUS}
         if status is JobStatus.DEAD and job_type and fingerprint is not None:
             along |= {"job_type": job_type, "error_fingerprint": fingerprint}

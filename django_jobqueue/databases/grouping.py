@@ -38,9 +38,9 @@ class Grouping(Dialect):
         """How many dead letters each kind has, counted up to ``cap``."""
         sql = f"""
             WITH kind AS ({self.source(KIND)})
-            SELECT job_type, fingerprint, (
-                SELECT count(*) FROM (SELECT 1 FROM {JOB_TABLE} AS j WHERE {_OF_KIND} LIMIT %(cap)s) AS some
-            ) FROM kind"""
+            SELECT job_type, fingerprint, (SELECT count(*) FROM (
+                SELECT 1 FROM {JOB_TABLE} AS j WHERE {_OF_KIND} LIMIT %(cap)s) AS counted)
+            FROM kind"""
         rows = self.run(connection, sql, {"cap": cap, **self.batch(KIND, kinds)})
         return {(job_type, fingerprint): count for job_type, fingerprint, count in rows}
 

@@ -210,13 +210,11 @@ class ControlMoves(SelectionMoves):
 
     def _retry(self, rows: Sequence[Row], payload: str | None) -> list[Row]:
         """Retry a chunk: those without a dedupe key at once, the others one of a key at a time."""
-        delays = dict(rows)
+        delays: dict[UUID, float] = {one: delay for one, delay in rows}  # noqa: C416 - for the types
         ended = self.model.objects.using(self.db).filter(pk__in=list(delays), status__in=RETRYABLE)
         keys = dict(ended.values_list("pk", "dedupe_key"))
         first_of_key = {key: one for one, key in reversed(keys.items()) if key is not None}
-        chosen = [
-            (one, delays[one]) for one, key in keys.items() if key is None or first_of_key[key] == one
-        ]
+        chosen = [(one, delays[one]) for one, key in keys.items() if key is None or first_of_key[key] == one]
         try:
             with self._undoable():
                 return self._database.retry(self._connection, chosen, payload)
@@ -236,5 +234,7 @@ def _seconds_between(per_minute: float | None) -> float:
     if per_minute is None:
         return 0.0
     if isinstance(per_minute, bool) or not isinstance(per_minute, int | float) or not per_minute > 0:
-        raise InvalidOption(f"per_minute={per_minute!r} must be a number of jobs above 0, or None for all now.")
+        raise InvalidOption(
+            f"per_minute={per_minute!r} must be a number of jobs above 0, or None for all now."
+        )
     return 60.0 / per_minute

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ..databases.base import Row
 from ..databases.clock import from_database
 from .base import Moves
 
@@ -48,10 +49,12 @@ class DeathMoves(Moves):
         rows.sort(key=lambda row: row[3], reverse=True)
         shown = rows[start : start + most]
         counts = self._dead_counts([row[:2] for row in shown])
-        return [
-            DeadKind(*row[:2], min(counts[row[:2]], COUNT_CAP), counts[row[:2]] > COUNT_CAP, *row[2:])
-            for row in shown
-        ]
+        return [_kind(row, counts[row[:2]]) for row in shown]
 
     def _dead_counts(self, kinds: list[Any]) -> dict[Any, int]:
         return self._database.dead_counts(self._connection, kinds, COUNT_CAP + 1) if kinds else {}
+
+
+def _kind(row: Row, count: int) -> DeadKind:
+    job_type, fingerprint, first, last, example = row
+    return DeadKind(job_type, fingerprint, min(count, COUNT_CAP), count > COUNT_CAP, first, last, example)

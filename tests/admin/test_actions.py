@@ -19,7 +19,6 @@ from tests.moves.factories import (
     selected,
     statuses,
     stored,
-    write,
 )
 
 pytestmark = pytest.mark.django_db

@@ -92,7 +92,9 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_jobs(admin_clien
     assert len(queries_of(admin_client)) == len(few) <= 8
 
 
-@pytest.mark.parametrize("query", ["", "?q=tests", "?status__exact=1&queue=default&type=tests:any", "?due=now"])
+@pytest.mark.parametrize(
+    "query", ["", "?q=tests", "?status__exact=1&queue=default&type=tests:any", "?due=now"]
+)
 def test_the_list_asks_for_no_column_that_may_be_huge(admin_client: Client, query: str) -> None:
     many(101)
     assert not HUGE & set(LISTED)
