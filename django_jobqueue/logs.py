@@ -59,11 +59,12 @@ def unknown_type(job: Any, seconds: float) -> None:
     )  # fmt: skip
 
 
-def reaped(job: Any, worker_id: str, status: str) -> None:
+def reaped(job: Any, worker_id: str, status: str, text: str) -> None:
     """A job that had started was taken back from a lost worker."""
-    logger.warning(
-        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s",
-        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status,
+    logger.log(
+        logging.ERROR if status == "DEAD" else logging.WARNING,
+        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s (%s)",
+        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status, text,
     )  # fmt: skip
 
 
@@ -77,6 +78,20 @@ def retry_rule_failed(job: Any) -> None:
     """A type's own retry function raised or answered nonsense."""
     logger.exception(
         "The retry function of %s failed for job %s; the default delay is used", job.job_type, job.id
+    )
+
+
+def interrupted(job: Any, cause: BaseException) -> None:
+    """A running handler is ended from outside."""
+    logger.warning(
+        "Job %s (%s) is interrupted (%s): %s", job.id, job.job_type, type(cause).__qualname__, cause
+    )
+
+
+def not_ended(job: Any, seconds: float, remedy: str) -> None:
+    """A handler goes on though it was interrupted."""
+    logger.error(
+        "Job %s (%s) did not end within %s s of being interrupted: %s", job.id, job.job_type, seconds, remedy
     )
 
 
@@ -151,6 +166,11 @@ def process_ended(pid: int | None, code: int | None, what: str) -> None:
         code,
         what,
     )
+
+
+def overdue(pid: int | None) -> None:
+    """A process does not see to a time limit, since a handler lets no other code run, say."""
+    logger.error("Worker process %s has not ended a job whose time is over: killed", pid)
 
 
 def process_replaced_in(seconds: float) -> None:

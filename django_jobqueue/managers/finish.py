@@ -14,7 +14,15 @@ from asgiref.sync import sync_to_async
 from .. import conf, logs, registry, signals
 from ..databases.base import Row
 from ..databases.clock import from_database
-from ..exceptions import InvalidOption, TooManyReleases, TooManySnoozes, UnknownTypeHere, as_seconds
+from ..exceptions import (
+    InvalidOption,
+    JobCancelled,
+    JobTimeout,
+    TooManyReleases,
+    TooManySnoozes,
+    UnknownTypeHere,
+    as_seconds,
+)
 from ..payloads import encode_result
 from ..states import FINISHED, JobStatus
 from .base import Moves
@@ -173,6 +181,24 @@ class FinishMoves(Moves):
         if not rows:
             return 0
         return len(self._database.release(self._connection, worker_id, rows, True, _release_bound()))
+
+    def fail_stuck(self, worker_id: str, ids: Collection[UUID]) -> None:
+        """``fail`` the jobs among these that this worker, which is gone, holds: they ended only with it.
+
+        The cause is ``JobCancelled`` where that was asked (so it is CANCELLED), else ``JobTimeout``.
+        """
+        held = self.model.objects.using(self.db).filter(
+            pk__in=ids, worker_id=worker_id, status=JobStatus.RUNNING
+        )
+        outcomes: list[Outcome] = []
+        for job in held:
+            cause = JobTimeout if job.cancel_requested_at is None else JobCancelled
+            failure = describe_cause(
+                cause, "it did not end when it was interrupted, so its process was ended"
+            )
+            delay = next_delay(cause(), job, registry.find(job.job_type))
+            outcomes.append(Failed(job, failure=failure, delay=delay))
+        self.settle(worker_id, outcomes)
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:

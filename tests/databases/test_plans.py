@@ -98,7 +98,7 @@ def _of_sqlite(detail: str) -> Iterator[str]:
 def _of_postgresql(node: dict[str, Any]) -> Iterator[str]:
     if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "django_jobqueue_job":
         yield "everything"
-    if "Index Name" in node:
+    if "Index Name" in node and not node["Index Name"].startswith("django_jobqueue_queue"):
         name = node["Index Name"].removeprefix("jobqueue_job_")
         yield "primary key" if name == "django_jobqueue_job_pkey" else name
 
