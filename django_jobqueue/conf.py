@@ -50,6 +50,7 @@ class JobQueueSettings:
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
     INTERRUPT_GRACE: float = 10.0  # seconds from asking a running job to stop to force, and on to replacing
     DURABLE_OUTCOMES: bool = False  # each outcome is written before the next job of its thread starts
+    REDACT: Sequence[str] = ()  # keys whose values are hidden in the admin, in logs and in stored errors
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
 
@@ -91,6 +92,7 @@ def problems(given: Any) -> list[str]:
         found += range_problem(f'JOBQUEUE["{key}"]', given[key], least, most, unit) if key in given else []
     found += _queue_problems(given.get("QUEUES"))
     found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()), JOB_TYPE_LENGTH)
+    found += _names_problems("REDACT", given.get("REDACT", ()))
     found += _retention_problems(given.get("RETENTION", {}))
     grace = given.get("UNKNOWN_TYPE_GRACE", timedelta(0))
     if not _is_span(grace):

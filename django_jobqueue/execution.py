@@ -136,7 +136,7 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
     trace = exception.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
-    failure = describe(exception, trace or exception.__traceback__)
+    failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
     return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
 
 

@@ -7,7 +7,21 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from .redaction import hides_anything, redact_text
+
 logger = logging.getLogger("django_jobqueue")
+
+
+def _hide_values(record: logging.LogRecord) -> bool:
+    """Take out of the line, and of a traceback with it, what JOBQUEUE["REDACT"] hides."""
+    if hides_anything():
+        record.msg, record.args = redact_text(record.getMessage()), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = redact_text(logging.Formatter().formatException(record.exc_info))
+    return True
+
+
+logger.addFilter(_hide_values)
 
 
 def enqueued(jobs: Iterable[Any]) -> None:

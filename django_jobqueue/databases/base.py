@@ -90,6 +90,10 @@ class Dialect(ABC):
         """SQL: the JSON object ``document`` with more keys, each given as SQL."""
 
     @abstractmethod
+    def with_first(self, document: str, key: str, value: str) -> str:
+        """SQL: the JSON object ``document`` with the JSON ``value`` under ``key``, unless it has that key."""
+
+    @abstractmethod
     def appended(self, errors: str, entry: str) -> str:
         """SQL: the JSON list of errors with one more, kept to its bound."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
 from .postgresql_arrays import ARRAYS, array_text
@@ -101,6 +102,9 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
         inner = ", ".join(f"'{key}', {value}" for key, value in pairs.items())
         return f"({document} || jsonb_build_object({inner}))"
 
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"(jsonb_build_object('{key}', {value}) || {document})"  # of two, the one on the right stays
+
     def appended(self, errors: str, entry: str) -> str:
         kept = (
             f"CASE WHEN jsonb_array_length({errors}) < {ERRORS_KEPT} THEN {errors} "
@@ -182,9 +186,9 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
         params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
         sql = f"""
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
-            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING job.id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})

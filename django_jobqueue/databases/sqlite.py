@@ -12,6 +12,7 @@ from uuid import UUID
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .claiming import ClaimRequest
 from .clock import UTC, as_text, from_database, process_now_text
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
 from .inserting import ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
@@ -67,6 +68,9 @@ class SQLite(Database):
     def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
         inner = ", ".join(f"'$.{key}', {value}" for key, value in pairs.items())
         return f"json_set({document}, {inner})"
+
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"json_insert({document}, '$.{key}', json({value}))"
 
     def appended(self, errors: str, entry: str) -> str:
         kept = (
@@ -210,11 +214,11 @@ class SQLite(Database):
         params = {"workers": self.values(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         sql = f"""
             DELETE FROM {JOB_TABLE} WHERE {self.among("id", "ids", "id")} AND status IN (3, 4, 5)
-            RETURNING id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})
 
 
 def _times(row: Mapping[str, Any], made_at: Instant | None) -> Row:

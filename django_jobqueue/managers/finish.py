@@ -79,7 +79,7 @@ class FinishMoves(Moves):
             delay = next_delay(exception, job, registry.find(job.job_type))
         elif delay is not None:
             delay = as_seconds(delay)
-        outcome = Failed(job, failure=describe(exception), delay=delay)
+        outcome = Failed(job, failure=describe(exception, job=job), delay=delay)
         return self._settle_one(job, outcome)
 
     def snooze(self, job: Job, delay: float | timedelta) -> bool:

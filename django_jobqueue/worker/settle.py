@@ -173,7 +173,7 @@ class Settler(Service):
         """The database cannot hold this outcome: that is what is recorded instead."""
         attempt, outcome = pair
         logs.outcome_refused(attempt.job, error)
-        failure = describe(error)
+        failure = describe(error, job=attempt.job)
         if isinstance(outcome, Failed):
             failure = failure._replace(error='{"exception": "?", "message": "not storable", "traceback": ""}')
         delay = outcome.delay if isinstance(outcome, Failed) else None
