@@ -11,6 +11,7 @@ from .finish import FinishMoves, Settlement
 from .prune import PruneMoves
 from .queues import QueueManager
 from .rescue import Renewal, RescueMoves
+from .tallies import StatisticManager, Tally
 from .workers import WorkerFacts, WorkerManager
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Renewal",
     "Report",
     "Settlement",
+    "StatisticManager",
+    "Tally",
     "Token",
     "WorkerFacts",
     "WorkerManager",

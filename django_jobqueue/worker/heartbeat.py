@@ -21,10 +21,11 @@ from .service import Backoff, Service
 
 @dataclass(frozen=True)
 class Renewed:
-    """A worker whose leases are to be renewed: what people see of it, and its notes."""
+    """A worker whose leases are to be renewed: what people see of it, its notes, and how to stop it."""
 
     facts: WorkerFacts
     board: Board
+    ask_to_stop: Callable[[], None]
 
 
 class Heartbeat(Service):
@@ -72,9 +73,12 @@ class Heartbeat(Service):
         for one in living:
             one.board.renewed(sent, answered, lease)
         workers = Worker.objects.db_manager(alias)
-        facts = [one.facts for one in living]
-        if not workers.beat_again(facts):
-            workers.beat(facts)
+        known = workers.beat_again({one.facts.id: one.board.loop_due_in() for one in living})
+        if len(known) < len(living):
+            workers.beat([one.facts for one in living])
+        for one in living:
+            if known.get(one.facts.id):
+                one.ask_to_stop()
         if database_for(alias).notifies and conf.current().LISTEN:
             self._tell_ranks(living)
 

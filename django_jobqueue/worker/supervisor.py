@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -45,6 +46,7 @@ class Child:
     facts: WorkerFacts | None = None  # once it has said who it is
     asked: bool = False  # to stop
     leaving: bool = False  # it claims no more
+    unwanted: bool = False  # somebody has asked this one to stop
 
     def is_running(self) -> bool:
         """Whether it can work: alive, and not stopped by SIGSTOP or a debugger."""
@@ -76,6 +78,7 @@ class Supervisor:
         self._start_from = 0.0
         self._early_deaths = 0
         self._drained = 0
+        self._dismissed = 0
         self._died = False
 
     def run(self) -> Exit:
@@ -86,7 +89,7 @@ class Supervisor:
         self._maintenance.start()
         while not self._signals.asked and not self._died:
             self._start_missing()
-            if not self._children and self._drained >= self._options.processes:
+            if not self._children and self._wanted <= 0:
                 break
             self._watch(TICK)
         return self._stop()
@@ -108,9 +111,14 @@ class Supervisor:
             self._signals.wait(pause)
         return False
 
+    @property
+    def _wanted(self) -> int:
+        """Processes that there are to be: none in place of those that drained, or were asked to stop."""
+        return self._options.processes - self._drained - self._dismissed
+
     def _start_missing(self) -> None:
         staying = [one for one in self._children if not one.leaving]
-        wanted = self._options.processes - self._drained - len(staying)
+        wanted = self._wanted - len(staying)
         if wanted > 0 and time.monotonic() >= self._start_from:
             for _ in range(wanted):
                 self._children.append(self._start_child())
@@ -133,6 +141,9 @@ class Supervisor:
         wait([part for one in self._children for part in (one.process.sentinel, one.pipe)], seconds)
         for one in list(self._children):
             self._hear(one)
+            if one.unwanted and not one.asked:
+                logs.asked_to_stop(one.process.pid)
+                one.ask_to_stop()
             if one.process.exitcode is not None:
                 self._children.remove(one)
                 self._ended(one)
@@ -155,6 +166,7 @@ class Supervisor:
         planned = one.asked or (said and code in (Exit.DONE, Exit.DRAINED, Exit.RECYCLED))
         logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
         self._drained += said and code == Exit.DRAINED
+        self._dismissed += one.unwanted
         if one.facts is not None:
             self._maintenance.departed(Departed(one.facts.id, one.board.started(), lost=not planned))
         one.pipe.close()
@@ -192,7 +204,7 @@ class Supervisor:
     def _living(self) -> list[Renewed]:
         """Whose leases are to be renewed: not those of a dead or stopped process."""
         return [
-            Renewed(one.facts, one.board)
+            Renewed(one.facts, one.board, partial(setattr, one, "unwanted", True))
             for one in list(self._children)
             if one.facts is not None and one.is_running()
         ]

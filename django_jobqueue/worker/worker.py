@@ -47,7 +47,7 @@ class Worker:
         self._pools = self._make_pools()
         self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
         self.facts = self._facts()
-        renewed = Renewed(self.facts, self.board)
+        renewed = Renewed(self.facts, self.board, self._dismissed)
         self._heartbeat = Heartbeat(self.options, lambda: [renewed], self._on_death)
         self._maintenance = Maintenance(self.options, self._on_death)
         self._started = False
@@ -108,6 +108,11 @@ class Worker:
         """Claim no more; does not wait."""
         self.poller.ask_to_stop()
 
+    def _dismissed(self) -> None:
+        """Somebody has asked this worker to stop. What embeds it calls ``stop``; until then it is idle."""
+        self.ask_to_stop()
+        self._release_unstarted()
+
     def _release_unstarted(self) -> None:
         for pool in self._pools.values():
             for attempt in pool.take_back():
@@ -137,6 +142,7 @@ class Worker:
             queues=None if queues is None else list(queues),
             capacity=self.options.capacity,
             version=__version__,
+            exclude_queues=list(self.options.exclude_queues),
         )
 
     def _claims(self) -> tuple[int, int]:
