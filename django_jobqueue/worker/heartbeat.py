@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,13 +39,25 @@ class Heartbeat(Service):
         self._options = options
         self._living = living
         self._backoff = Backoff("renewing leases", options.heartbeat / 4)
+        self._hurry = threading.Event()
+
+    def beat_now(self) -> None:
+        """Do not wait for the next beat: a worker has come, and people are to see it."""
+        self._hurry.set()
+
+    def ask_to_stop(self) -> None:
+        """End; do not wait."""
+        super().ask_to_stop()
+        self._hurry.set()
 
     def run(self) -> None:
         """Beat until stopped; an outage is survived, with pauses shorter than a beat."""
         while not self.stopping.is_set():
             begun = time.monotonic()
+            self._hurry.clear()
             pause = self._safe_beat()
-            self.stopping.wait(max(pause - (time.monotonic() - begun), 0.01))
+            if not self.stopping.is_set():
+                self._hurry.wait(max(pause - (time.monotonic() - begun), 0.01))
 
     def _safe_beat(self) -> float:
         try:

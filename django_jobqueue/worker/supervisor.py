@@ -158,6 +158,7 @@ class Supervisor:
                 else:
                     one.facts = word
                     logs.process_started(one.process.pid, word.id)
+                    self._heartbeat.beat_now()
 
     def _ended(self, one: Child) -> None:
         """A process is gone: what of its jobs, and when may the next one start."""

@@ -166,7 +166,7 @@ def _top_of_time(value: float) -> float:
 
 
 def _whole(value: float) -> str:
-    return str(formats.number_format(round(value, 1 if 0 < value < 1 else 0), force_grouping=True))
+    return str(formats.number_format(round(value, 1) if value < 1 else round(value), force_grouping=True))
 
 
 def _rate(value: float) -> str:

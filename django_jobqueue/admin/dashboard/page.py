@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from ...managers.base import queue_alias
 from ...models import Job, JobStatus
@@ -19,6 +19,7 @@ from ...statistics import (
     Overview,
     QueueFigures,
     RunningJob,
+    Times,
     WorkerFigures,
     alerts,
     look,
@@ -38,6 +39,7 @@ class Figure(NamedTuple):
     text: str
     address: str = ""
     kind: str = ""
+    note: str = ""
 
 
 class QueueRow(NamedTuple):
@@ -138,15 +140,14 @@ def _totals(overview: Overview, jobs: Callable[..., str]) -> list[Figure]:
     living = len(overview.living)
     capacity = sum(one.capacity for one in overview.living)
     held = sum(one.held for one in overview.living)
+    load = gettext("%(held)d of %(capacity)d busy") % {"held": held, "capacity": capacity}
     return [
-        Figure(gettext("Due now"), str(total.due), jobs(status__exact=pending), _if(total.due, "due")),
-        Figure(gettext("Oldest due"), span_text(total.oldest)),
+        Figure(gettext("Due now"), str(total.due), jobs(status__exact=pending), note=_since(total)),
         Figure(gettext("Running"), str(total.running), jobs(status__exact=running)),
         Figure(gettext("Scheduled"), str(total.scheduled), jobs(status__exact=pending)),
         Figure(gettext("Dead"), str(total.dead), jobs(status__exact=dead), _if(total.dead, "dead")),
-        Figure(gettext("Done per minute"), rate_text(total.done_per_minute)),
-        Figure(gettext("Workers"), f"{living}", kind="" if living else "dead"),
-        Figure(gettext("Load"), f"{held} / {capacity}"),
+        Figure(gettext("Done/min"), rate_text(total.done_per_minute)),
+        Figure(gettext("Workers"), f"{living}", kind="" if living else "dead", note=load),
     ]
 
 
@@ -155,35 +156,41 @@ def _if(count: Count, kind: str) -> str:
 
 
 def _queue_row(queue: QueueFigures, period: str, jobs: Callable[..., str]) -> QueueRow:
-    def count(label: str, jobs_there: Count, status: JobStatus, kind: str = "") -> Figure:
-        address = jobs(status__exact=int(status), queue=queue.name) if jobs_there else ""
-        return Figure(label, str(jobs_there), address, kind)
+    def count(label: str, there: Count, status: JobStatus, kind: str = "", note: str = "") -> Figure:
+        address = jobs(status__exact=int(status), queue=queue.name) if there else ""
+        return Figure(label, str(there), address, kind, note)
 
+    failed = gettext("%(count)s failed") % {"count": Count(queue.failed)} if queue.failed else ""
     figures = [
-        count(gettext("Due"), queue.due, JobStatus.PENDING),
-        Figure(gettext("Oldest due"), span_text(queue.oldest)),
+        count(gettext("Due"), queue.due, JobStatus.PENDING, note=_since(queue)),
         count(gettext("Scheduled"), queue.scheduled, JobStatus.PENDING),
         count(gettext("Running"), queue.running, JobStatus.RUNNING),
         count(gettext("Dead"), queue.dead, JobStatus.DEAD, _if(queue.dead, "dead")),
-        Figure(gettext("Done/min"), rate_text(queue.done_per_minute)),
-        Figure(gettext("Failed"), str(Count(queue.failed))),
-        Figure(gettext("Waiting: mean"), span_text(queue.waiting.mean)),
-        Figure(gettext("Waiting: 95 %"), span_text(queue.waiting.p95)),
-        Figure(gettext("Running: mean"), span_text(queue.taking.mean)),
-        Figure(gettext("Running: 95 %"), span_text(queue.taking.p95)),
-        Figure(gettext("Workers"), str(queue.workers)),
+        Figure(gettext("Done/min"), rate_text(queue.done_per_minute), note=failed),
+        _times(gettext("Waiting time"), queue.waiting),
+        _times(gettext("Running time"), queue.taking),
     ]  # fmt: skip
     return QueueRow(queue, address(period, queue.name), _queue_state(queue), figures)
 
 
+def _since(queue: QueueFigures) -> str:
+    return "" if queue.oldest is None else gettext("for %(span)s") % {"span": span_text(queue.oldest)}
+
+
+def _times(label: str, times: Times) -> Figure:
+    note = "" if times.p95 is None else gettext("95 %%: %(span)s") % {"span": span_text(times.p95)}
+    return Figure(label, span_text(times.mean), note=note)
+
+
 def _queue_state(queue: QueueFigures) -> Figure:
+    note = ngettext("%(count)d worker", "%(count)d workers", queue.workers) % {"count": queue.workers}
     if queue.paused:
-        return Figure("⏸", gettext("paused"), kind="paused")
+        return Figure("‖", gettext("paused"), kind="paused", note=note)
     if queue.due and not queue.workers:
         return Figure("✕", gettext("no worker"), kind="dead")
     if queue.running:
-        return Figure("▶", gettext("working"), kind="running")
-    return Figure("○", gettext("idle"), kind="idle")
+        return Figure("▶", gettext("working"), kind="running", note=note)
+    return Figure("○", gettext("idle"), kind="idle", note=note)
 
 
 def _worker_row(worker: WorkerFigures) -> WorkerRow:

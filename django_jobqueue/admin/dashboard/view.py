@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
+from django.forms import Script
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -66,7 +67,7 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     class Media:
         css = {"all": ["django_jobqueue/admin.css", "django_jobqueue/dashboard.css"]}
-        js = ["django_jobqueue/dashboard.js"]
+        js = [Script("django_jobqueue/dashboard.js", defer=True)]
 
     def get_urls(self) -> list[Any]:
         """The page, and where its buttons send to. There is nothing to add or to change."""
