@@ -64,17 +64,17 @@ class Observing(Looking):
 
     def running_jobs(self, connection: BaseDatabaseWrapper, cap: int, shown: int) -> list[Row]:
         """(queue, worker, jobs held, id, type, seconds since the claim), of each the oldest few jobs."""
-        group = "PARTITION BY j.queue, j.worker_id"
+        group = "PARTITION BY queue, worker_id"
         sql = f"""
             SELECT queue, worker_id, held, id, job_type, -({self.seconds_until("claimed_at")})
             FROM (
-                SELECT j.queue, j.worker_id, j.id, j.job_type, j.claimed_at,
+                SELECT queue, worker_id, id, job_type, claimed_at,
                     count(*) OVER ({group}) AS held,
-                    row_number() OVER ({group} ORDER BY j.claimed_at, j.id) AS place
+                    row_number() OVER ({group} ORDER BY claimed_at, id) AS place
                 FROM (
                     SELECT queue, worker_id, id, job_type, claimed_at
                     FROM {JOB_TABLE} WHERE status = 2 LIMIT %(cap)s
-                ) AS j
+                ) AS held_now
             ) AS placed
             WHERE place <= %(shown)s ORDER BY queue, worker_id, place"""
         return self.run(connection, sql, {"cap": cap, "shown": shown})
@@ -84,14 +84,14 @@ class Observing(Looking):
         since = self.shifted(self.now, "-%(lately)s")
         before = self.shifted(self.now, "-2 * %(lately)s")
         sql = f"""
-            SELECT j.queue, count(*),
-                sum(CASE WHEN j.finished_at > {since} THEN 1 ELSE 0 END),
-                sum(CASE WHEN j.finished_at <= {since} AND j.finished_at > {before} THEN 1 ELSE 0 END)
+            SELECT queue, count(*),
+                sum(CASE WHEN finished_at > {since} THEN 1 ELSE 0 END),
+                sum(CASE WHEN finished_at <= {since} AND finished_at > {before} THEN 1 ELSE 0 END)
             FROM (
                 SELECT queue, finished_at FROM {JOB_TABLE}
                 WHERE status = 4 AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT %(cap)s
-            ) AS j
-            GROUP BY j.queue"""
+            ) AS newest
+            GROUP BY queue"""
         return self.run(connection, sql, {"cap": cap, "lately": lately})
 
     def worker_rows(self, connection: BaseDatabaseWrapper, most: int) -> list[Row]:

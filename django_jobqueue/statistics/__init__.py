@@ -4,7 +4,7 @@
 tables say now, and ``alerts`` is what somebody should look at.
 """
 
-from .alerts import CODES, Alert, alerts
+from .alerts import CODES, Alert, alerts_of
 from .figures import Count, Overview, Point, QueueFigures, RunningJob, Times, WorkerFigures
 from .history import PERIODS, History, Period, look_back
 from .present import CAP, look
@@ -24,7 +24,7 @@ __all__ = [
     "RunningJob",
     "Times",
     "WorkerFigures",
-    "alerts",
+    "alerts_of",
     "look",
     "look_back",
     "span_text",

@@ -38,7 +38,7 @@ class Alert(NamedTuple):
     text: str
 
 
-def alerts(overview: Overview, alias: str) -> list[Alert]:
+def alerts_of(overview: Overview, alias: str) -> list[Alert]:
     """All that is wrong now, the gravest first. One query."""
     found = [one for queue in overview.queues for one in _of_queue(queue)]
     found += [one for worker in overview.workers for one in _of_worker(worker)]
