@@ -120,12 +120,11 @@ def resume() -> None:
 
 
 def fill(rows: int) -> None:
-    """So many rows of each kind, then statistics and a clean slate."""
+    """So many rows of each kind."""
     from .filling import KINDS, fill_with
 
     for number, holds in enumerate(KINDS.values()):
         fill_with(holds, rows, number)
-    tidy()
 
 
 def fill_site(jobs: int) -> None:
@@ -149,7 +148,6 @@ def fill_site(jobs: int) -> None:
     ]  # fmt: skip
     Statistic.objects.bulk_create(rows)
     Worker.objects.beat([WorkerFacts(f"w-{n}", "bench", n, None, 8, "1") for n in range(10)])
-    tidy()
 
 
 def page_cost(times: int, page: str) -> list[float]:

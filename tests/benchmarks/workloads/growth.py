@@ -112,6 +112,7 @@ def filled(bench: Bench, name: str, task: str, **arguments: int) -> Target:
     if is_new:
         try:
             call(target, task, **arguments)
+            call(target, "tidy")
         except BaseException:
             bench.server.drop(name)  # half filled, it would look small
             raise
