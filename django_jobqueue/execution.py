@@ -51,6 +51,7 @@ class Attempt:
         "note",
         "on_settled",
         "progress",
+        "ran",
         "report",
         "runner",
         "slot",
@@ -65,6 +66,7 @@ class Attempt:
         self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
         self.started: float | None = None
         self.ended = False  # its outcome is on the way to the table
+        self.ran = 0.0  # seconds; known when it has ended
         self.cancelled = False  # somebody asked it to stop
         self.lost = False  # somebody else has it, or a person ended it
         self.limit: float | None = None  # seconds that the handler may run
@@ -224,6 +226,7 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
                 raise ClaimLost(attempt.job.id)
         return None
     except ClaimLost:
+        attempt.lost = True
         return None
     except DatabaseError as error:
         # Perhaps the COMMIT went through and its answer was lost. The failure below is written only if the

@@ -142,6 +142,11 @@ def progress_refused(count: int, error: BaseException) -> None:
     logger.warning("The progress of %s jobs cannot be stored and is dropped: %s", count, error)
 
 
+def figures_refused(error: BaseException) -> None:
+    """The database refused what this worker counted."""
+    logger.warning("The figures of the last half minute cannot be stored and are dropped: %s", error)
+
+
 def outcome_refused(job: Any, error: BaseException) -> None:
     """The database refused to store an outcome."""
     logger.error(
@@ -190,6 +195,11 @@ def stopping(grace: float, running: int) -> None:
     logger.info(
         "Stopping: no new jobs; %s processes have %s s for running ones (again: stop at once)", running, grace
     )
+
+
+def asked_to_stop(pid: int | None) -> None:
+    """Somebody asked a worker to stop, by the admin or a command."""
+    logger.info("Worker process %s was asked to stop: it ends when its jobs have, and is not replaced", pid)
 
 
 def cut_off(count: int) -> None:

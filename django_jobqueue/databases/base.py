@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 JOB_TABLE = "django_jobqueue_job"
 QUEUE_TABLE = "django_jobqueue_queue"
 WORKER_TABLE = "django_jobqueue_worker"
+STATISTIC_TABLE = "django_jobqueue_statistic"
 
 Row = tuple[Any, ...]
 #: Columns of a batch, name -> kind, where a kind is one of "id", "int", "float", "text", "json", "time".

@@ -10,6 +10,7 @@ from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
+from .observing import OpenTransaction
 from .postgresql_arrays import ARRAYS, array_text
 from .postgresql_claim import LaneClaiming, by_key
 from .postgresql_insert import IS_RECENT, ArrayInserting
@@ -94,6 +95,10 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
 
     def seconds_until(self, time: str) -> str:
         return f"EXTRACT(EPOCH FROM {time} - {self.now})"
+
+    @property
+    def waited(self) -> str:
+        return "date_part('epoch', claimed_at - run_after)"  # EXTRACT is a numeric, which takes longer
 
     def time_text(self, time: str) -> str:
         return f"""to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
@@ -185,6 +190,29 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
             WHERE job.status = 2 AND {self.among("job.worker_id", "workers")}"""
         params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
+
+    def open_transactions(self, connection: BaseDatabaseWrapper, older_than: float) -> list[OpenTransaction]:
+        # Those of other roles are seen by superusers and members of pg_read_all_stats only.
+        sql = """
+            SELECT pid, date_part('epoch', clock_timestamp() - xact_start), state, application_name, usename
+            FROM pg_stat_activity
+            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+              AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+              AND xact_start < clock_timestamp() - %(older_than)s * interval '1 second'
+            ORDER BY xact_start LIMIT 5"""
+        return list(map(OpenTransaction._make, self.run(connection, sql, {"older_than": older_than})))
+
+    def slow_journal(self, connection: BaseDatabaseWrapper) -> str:
+        return ""
+
+    def start_of(self, span: str) -> str:
+        return f"date_bin({span} * interval '1 second', {self.now}, TIMESTAMPTZ 'epoch')"
+
+    def added(self, one: str, other: str) -> str:
+        return f"""(
+            SELECT jsonb_agg(a.n::bigint + b.n::bigint ORDER BY place)
+            FROM jsonb_array_elements_text({one}) WITH ORDINALITY AS a(n, place)
+            JOIN jsonb_array_elements_text({other}) WITH ORDINALITY AS b(n, place) USING (place))"""
 
     def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"

@@ -122,4 +122,5 @@ class Pool(ABC):
     def _ended(self, attempt: Attempt) -> None:
         attempt.ended = True
         if attempt.started is not None:
-            self._pace.ran(time.monotonic() - attempt.started)
+            attempt.ran = time.monotonic() - attempt.started
+            self._pace.ran(attempt.ran)

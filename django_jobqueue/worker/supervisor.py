@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 from uuid import UUID
@@ -53,6 +54,7 @@ class Child:
     leaving: bool = False  # it claims no more
     stuck: frozenset[UUID] = frozenset()  # jobs that end only with it
     overdue: bool = False  # killed, since it did not see to its time limits itself
+    unwanted: bool = False  # somebody has asked this one to stop
 
     def is_running(self) -> bool:
         """Whether it can work: alive, and not stopped by SIGSTOP or a debugger."""
@@ -85,6 +87,7 @@ class Supervisor:
         self._start_from = 0.0
         self._early_deaths = 0
         self._drained = 0
+        self._dismissed = 0
         self._died = False
 
     def run(self) -> Exit:
@@ -95,7 +98,7 @@ class Supervisor:
         self._maintenance.start()
         while not self._signals.asked and not self._died:
             self._start_missing()
-            if not self._children and self._drained >= self._options.processes:
+            if not self._children and self._wanted <= 0:
                 break
             self._watch(TICK)
             self._end_overdue()
@@ -118,9 +121,14 @@ class Supervisor:
             self._signals.wait(pause)
         return False
 
+    @property
+    def _wanted(self) -> int:
+        """Processes that there are to be: none in place of those that drained, or were asked to stop."""
+        return self._options.processes - self._drained - self._dismissed
+
     def _start_missing(self) -> None:
         staying = [one for one in self._children if not one.leaving]
-        wanted = self._options.processes - self._drained - len(staying)
+        wanted = self._wanted - len(staying)
         if wanted > 0 and time.monotonic() >= self._start_from:
             for _ in range(wanted):
                 self._children.append(self._start_child())
@@ -143,6 +151,9 @@ class Supervisor:
         wait([part for one in self._children for part in (one.process.sentinel, one.pipe)], seconds)
         for one in list(self._children):
             self._hear(one)
+            if one.unwanted and not one.asked:
+                logs.asked_to_stop(one.process.pid)
+                one.ask_to_stop()
             if one.process.exitcode is not None:
                 self._children.remove(one)
                 self._ended(one)
@@ -176,6 +187,7 @@ class Supervisor:
                 else:
                     one.facts = word
                     logs.process_started(one.process.pid, word.id)
+                    self._heartbeat.beat_now()
 
     def _ended(self, one: Child) -> None:
         """A process is gone: what of its jobs, and when may the next one start."""
@@ -184,6 +196,7 @@ class Supervisor:
         planned = one.asked or one.overdue or (said and code in _PLANNED)
         logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
         self._drained += said and code == Exit.DRAINED
+        self._dismissed += one.unwanted
         if one.facts is not None:
             stuck = one.stuck | self._overdue(one)
             self._maintenance.departed(
@@ -225,7 +238,7 @@ class Supervisor:
     def _living(self) -> list[Renewed]:
         """Whose leases are to be renewed: not those of a dead or stopped process."""
         return [
-            Renewed(one.facts, one.board)
+            Renewed(one.facts, one.board, partial(setattr, one, "unwanted", True))
             for one in list(self._children)
             if one.facts is not None and one.is_running()
         ]

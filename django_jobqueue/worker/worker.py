@@ -50,7 +50,7 @@ class Worker:
         remedy = "a thread cannot be ended" if self._embedded else "its process is replaced"
         self.limits = Limits(self.options, self.holdings, remedy, self._on_death)
         self.facts = self._facts()
-        renewed = Renewed(self.facts, self.board)
+        renewed = Renewed(self.facts, self.board, self._dismissed)
         self._heartbeat = Heartbeat(self.options, lambda: [renewed], self._on_death)
         self._maintenance = Maintenance(self.options, self._on_death)
         self._started = False
@@ -122,6 +122,11 @@ class Worker:
         """Claim no more; does not wait."""
         self.poller.ask_to_stop()
 
+    def _dismissed(self) -> None:
+        """Somebody has asked this worker to stop. What embeds it calls ``stop``; until then it is idle."""
+        self.ask_to_stop()
+        self._release_unstarted()
+
     def _release_unstarted(self) -> None:
         for pool in self._pools.values():
             for attempt in pool.take_back():
@@ -151,6 +156,7 @@ class Worker:
             queues=None if queues is None else list(queues),
             capacity=self.options.capacity,
             version=__version__,
+            exclude_queues=list(self.options.exclude_queues),
         )
 
     def _claims(self) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_jobqueue", "0003_waiting_and_throttling")]
+    dependencies = [("django_jobqueue", "0004_dashboard")]
 
     operations = [
         migrations.AlterModelOptions(
