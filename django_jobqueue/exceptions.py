@@ -153,6 +153,24 @@ class DeadJob(JobControl):
         super().__init__(reason)
 
 
+# What ends a running handler from outside.
+
+
+class JobInterrupted(BaseException):
+    """Base of what ends a running handler from outside; raised in it, wherever it is.
+
+    Not an ``Exception``: a handler's ``except Exception`` for its own troubles must not swallow it.
+    """
+
+
+class JobTimeout(JobInterrupted):
+    """The handler ran longer than its ``timeout``."""
+
+
+class JobCancelled(JobInterrupted):
+    """The handler was asked to stop, or its claim was lost, and it went on."""
+
+
 # Causes that the queue itself records on a job.
 
 
@@ -170,6 +188,10 @@ class TooManySnoozes(JobQueueError):
 
 class TooManyReleases(JobQueueError):
     """The job was given back more often than JOBQUEUE["MAX_RELEASES"] allows."""
+
+
+class TooManyCrashes(JobQueueError):
+    """The job's worker died while it ran, as often as JOBQUEUE["MAX_CRASHES"] allows."""
 
 
 class JobExpired(JobQueueError):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
-import select
 import threading
 import time
 from collections import defaultdict
@@ -25,6 +23,7 @@ from .exceptions import InvalidOption, JobNotFound, WaitInsideTransaction, WaitT
 from .managers.base import open_transaction_elsewhere
 from .models import Job
 from .states import ACTIVE
+from .worker.bell import Bell
 from .worker.wakeup import BROKEN, Wakeup, leave_pool, wakeup_of_file
 
 Wake = Callable[[], object]
@@ -224,8 +223,7 @@ class EndsWakeup(Wakeup):
             leave_pool(alias)
             connections[alias].ensure_connection()
             self._raw = connections[alias].connection
-        self._read_end, self._write_end = os.pipe()
-        os.set_blocking(self._write_end, False)
+        self._bell = Bell()
         [[channel]] = self._raw.execute(CHANNEL).fetchall()
         self._raw.execute(f'LISTEN "{channel}{ENDED}"')
         self._raw.add_notify_handler(lambda notification: self._hear(notification.payload))
@@ -233,20 +231,17 @@ class EndsWakeup(Wakeup):
     def wake(self) -> None:
         """End the wait."""
         super().wake()
-        with contextlib.suppress(OSError):
-            os.write(self._write_end, b"x")
+        self._bell.ring()
 
     def wait(self, seconds: float, *, listen: bool = True) -> bool:
-        """Wait on the socket and the pipe at once; whether something was heard."""
-        poll = select.poll()
-        poll.register(self._read_end, select.POLLIN)
-        poll.register(self._raw.fileno(), select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(math.ceil(seconds * 1_000))}
-        if ready - {self._read_end}:
-            libpq = self._raw.pgconn
-            libpq.consume_input()
-            while (notification := libpq.notifies()) is not None:
-                self._hear(notification.extra.decode())
+        """Wait for the socket and the bell at once; whether something was heard."""
+        with self._bell:
+            if not self._woken.is_set() and self._bell.wait(seconds, self._raw.fileno()):
+                libpq = self._raw.pgconn
+                libpq.consume_input()
+                while (notification := libpq.notifies()) is not None:
+                    self._hear(notification.extra.decode())
+        self._woken.clear()
         return self._ids is None or bool(self._ids)
 
     def take(self) -> set[UUID] | None:
@@ -255,11 +250,10 @@ class EndsWakeup(Wakeup):
         return ids
 
     def close(self) -> None:
-        """Close the pipe and the direct connection; the thread closes its own."""
+        """Close the bell and the direct connection; the thread closes its own."""
         if self._own:
             self._raw.close()
-        os.close(self._read_end)
-        os.close(self._write_end)
+        self._bell.close()
 
     def _hear(self, payload: str) -> None:
         ids = read_ended(payload)

@@ -64,6 +64,11 @@ class Claiming(Dialect):
         rows = self.run(connection, self.claim_sql(request, columns), self.claim_params(request))
         return [row[:-1] for row in sorted(rows, key=_place)]
 
+    @property
+    @abstractmethod
+    def waited(self) -> str:
+        """SQL: the seconds from when a claimed job was due to its claim."""
+
     @abstractmethod
     def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
         """The statement; it returns ``columns`` and, last, what to sort by: RETURNING has no order."""
@@ -117,7 +122,8 @@ class Claiming(Dialect):
         if request.keyed:
             conditions.append(
                 f"({job}.lock_key IS NULL OR NOT EXISTS (SELECT 1 FROM {JOB_TABLE} AS r "
-                f"WHERE r.lock_key = {job}.lock_key AND r.status = 2 AND r.lock_key IS NOT NULL))"
+                f"WHERE r.lock_key = {job}.lock_key AND r.status = 2 AND r.lock_key IS NOT NULL "
+                "LIMIT 1 OFFSET 0))"  # so it is asked key by key, and never of all running jobs at once
             )
         else:
             conditions.append(f"{job}.lock_key IS NULL")

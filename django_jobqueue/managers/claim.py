@@ -43,6 +43,7 @@ class ClaimedJob(NamedTuple):
     lock_key: str | None
     payload_text: str
     context_text: str
+    waited: float = 0.0  # seconds from when it was due to its claim
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -51,9 +52,9 @@ class ClaimedJob(NamedTuple):
         return payload
 
 
-#: The columns of a ``ClaimedJob``, in order.
-CLAIMED_COLUMNS = (*ClaimedJob._fields[:-2], "payload", "context")
-WIDTH = len(CLAIMED_COLUMNS)
+#: The columns of a ``ClaimedJob``, in order; what it waited follows.
+CLAIMED_COLUMNS = (*ClaimedJob._fields[:-3], "payload", "context")
+WIDTH = len(ClaimedJob._fields)
 
 
 class ClaimMoves(Moves):
@@ -104,7 +105,8 @@ class ClaimMoves(Moves):
         """
         to_id = self._database.to_id
         mark_time = self._database.mark_time
-        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time) if mark_time else CLAIMED_COLUMNS)
+        columns = (*CLAIMED_COLUMNS, self._database.waited)
+        rows = self.claim_rows(request, (*columns, mark_time) if mark_time else columns)
         jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH])) for row in rows]
         if not mark_time:
             return jobs, []

@@ -15,7 +15,15 @@ from .. import conf, logs, registry, signals
 from ..databases.base import Row
 from ..databases.clock import from_database
 from ..databases.waking import tell_waiters
-from ..exceptions import InvalidOption, TooManyReleases, TooManySnoozes, UnknownTypeHere, as_seconds
+from ..exceptions import (
+    InvalidOption,
+    JobCancelled,
+    JobTimeout,
+    TooManyReleases,
+    TooManySnoozes,
+    UnknownTypeHere,
+    as_seconds,
+)
 from ..payloads import encode_result
 from ..states import FINISHED, JobStatus
 from .base import Moves
@@ -71,7 +79,7 @@ class FinishMoves(Moves):
             delay = next_delay(exception, job, registry.find(job.job_type))
         elif delay is not None:
             delay = as_seconds(delay)
-        outcome = Failed(job, failure=describe(exception), delay=delay)
+        outcome = Failed(job, failure=describe(exception, job=job), delay=delay)
         return self._settle_one(job, outcome)
 
     def snooze(self, job: Job, delay: float | timedelta) -> bool:
@@ -179,6 +187,24 @@ class FinishMoves(Moves):
         released = self._database.release(self._connection, worker_id, rows, True, _release_bound())
         tell_waiters(self.db, [self._database.to_id(one) for one in _awaited(released)])
         return len(released)
+
+    def fail_stuck(self, worker_id: str, ids: Collection[UUID]) -> None:
+        """``fail`` the jobs among these that this worker, which is gone, holds: they ended only with it.
+
+        The cause is ``JobCancelled`` where that was asked (so it is CANCELLED), else ``JobTimeout``.
+        """
+        held = self.model.objects.using(self.db).filter(
+            pk__in=ids, worker_id=worker_id, status=JobStatus.RUNNING
+        )
+        outcomes: list[Outcome] = []
+        for job in held:
+            cause = JobTimeout if job.cancel_requested_at is None else JobCancelled
+            failure = describe_cause(
+                cause, "it did not end when it was interrupted, so its process was ended"
+            )
+            delay = next_delay(cause(), job, registry.find(job.job_type))
+            outcomes.append(Failed(job, failure=failure, delay=delay))
+        self.settle(worker_id, outcomes)
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:

@@ -11,12 +11,12 @@ from django.conf import settings
 from django.utils import timezone, translation
 
 from .. import conf, registry
-from ..databases.clock import moment
+from ..databases.clock import Instant, moment
 from ..databases.inserting import NewJob
 from ..dedupe import RETURN, Dedupe, as_dedupe
 from ..exceptions import InvalidOption, UnknownQueue
 from ..payloads import encode_payload
-from ..registry import JobType, check_whole
+from ..registry import TIMEOUT_KEY, JobType, check_timeout, check_whole
 from ..states import (
     DEFAULT_QUEUE,
     JOB_TYPE_LENGTH,
@@ -41,6 +41,7 @@ class EnqueueOptions(TypedDict, total=False):
     dedupe: Dedupe | str | None
     lock_key: str | None
     expires_at: Any
+    timeout: Any
 
 
 def known_options(options: EnqueueOptions) -> EnqueueOptions:
@@ -75,21 +76,21 @@ class Blueprint:
         if dedupe.policy == "debounce":
             run_after = timedelta(seconds=dedupe.seconds)
         run_at, run_delay = moment("run_after", run_after)
-        expires = options.get("expires_at")
-        expires_at, expires_delay = moment("expires_at", expires)
+        expires_at, expires_delay = _expires(options.get("expires_at"), registered, run_at, run_delay)
         # In the order of NewJob: before the payload, between it and the keys, after them.
         self._head = (
             job_type,
             _queue(options.get("queue"), registered, using),
             _priority(options.get("priority"), registered),
         )
-        self._context = context
+        timeout = check_timeout(options.get("timeout"))
+        self._context = context if timeout is None else _with_timeout(context, timeout)
         self._tail = (
             _max_attempts(options.get("max_attempts"), registered, using),
             run_at,
             run_delay,
             expires_at,
-            None if expires is None else expires_delay,
+            expires_delay,
             dedupe,
         )
 
@@ -136,6 +137,23 @@ def current_context() -> str:
     if zone != settings.TIME_ZONE:
         context["time_zone"] = zone
     return json.dumps(context) if context else "{}"
+
+
+def _expires(
+    given: Any, registered: JobType | None, run_at: Instant | None, run_delay: float
+) -> tuple[Instant | None, float | None]:
+    """When a job expires: an instant, or seconds from the database's now, or (None, None) for never."""
+    if given is not None:
+        return moment("expires_at", given)
+    if registered is None or registered.lifetime is None:
+        return None, None
+    if run_at is None:
+        return None, run_delay + registered.lifetime
+    return run_at + timedelta(seconds=registered.lifetime), None
+
+
+def _with_timeout(context: str, seconds: float) -> str:
+    return json.dumps({**json.loads(context), TIMEOUT_KEY: seconds})
 
 
 def _queue(given: str | None, registered: JobType | None, using: conf.JobQueueSettings) -> str:

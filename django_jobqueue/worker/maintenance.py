@@ -5,15 +5,16 @@ from __future__ import annotations
 import queue
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections, reset_queries
 
 from ..databases.waking import ANY_QUEUE, wake_workers
+from ..managers.prune import PruneMarks
 from ..managers.rescue import SWEEP
-from ..models import Job, Worker
+from ..models import Job, Statistic, Worker
 from .options import WorkerOptions
 from .service import Backoff, Service
 
@@ -25,11 +26,15 @@ PRUNE_MOST = 5_000
 
 @dataclass(frozen=True)
 class Departed:
-    """A worker process that has ended: which of its jobs had started, and whether it was meant to end."""
+    """A worker process that has ended: which of its jobs had started, and whether it was meant to end.
+
+    ``stuck``: jobs that had to be ended with it.
+    """
 
     worker_id: str
     started: list[tuple[UUID, float]]
     lost: bool
+    stuck: Collection[UUID] = ()
 
 
 class Maintenance(Service):
@@ -44,6 +49,7 @@ class Maintenance(Service):
         # heartbeat passes before anything is reaped, after an outage a whole lease from the first answer.
         self._reap_from = time.monotonic() + options.heartbeat
         self._interrupted = False
+        self._prune_marks: PruneMarks = {}
         self._prune_from = time.monotonic() + random.uniform(0, PRUNE_INTERVAL)  # noqa: S311 - spread
 
     def departed(self, worker: Departed) -> None:
@@ -111,8 +117,15 @@ class Maintenance(Service):
             self._exhaust(Job.objects.db_manager(self._options.alias).reap)
 
     def _take_over(self, departed: Departed) -> None:
-        """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released."""
+        """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released.
+
+        Those that were stuck fail.
+        """
         jobs = Job.objects.db_manager(self._options.alias)
+        if departed.stuck:
+            started = [one for one in departed.started if one[0] in departed.stuck]
+            jobs.record_started(departed.worker_id, started)
+            jobs.fail_stuck(departed.worker_id, departed.stuck)
         if departed.lost:
             jobs.record_started(departed.worker_id, departed.started)
             while jobs.reap(worker_id=departed.worker_id, exact=True):
@@ -128,6 +141,7 @@ class Maintenance(Service):
         self._reap_if_leases_can_be_trusted()
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL
-            if jobs.prune(most=PRUNE_MOST) >= PRUNE_MOST:
+            if jobs.prune(most=PRUNE_MOST, marks=self._prune_marks) >= PRUNE_MOST:
                 self._prune_from = 0.0
             Worker.objects.db_manager(self._options.alias).forget_silent()
+            Statistic.objects.db_manager(self._options.alias).prune()

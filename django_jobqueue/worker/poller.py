@@ -30,6 +30,8 @@ from .wakeup import Wakeup, leave_pool, make_wakeup
 LEAVE_ALONE = 60.0
 #: Jobs in one claim: more are no cheaper each, and above some 1,200 PostgreSQL may compile the plan (JIT).
 MOST_CLAIMED = 1_000
+#: Seconds: a loop that was asked to end need not come round any more.
+FOR_GOOD = 10.0**8
 #: Seconds that ``pause`` waits for a claim under way.
 CLAIM_PATIENCE = 5.0
 
@@ -77,9 +79,11 @@ class Poller(Service):
         try:
             while not self.stopping.is_set():
                 delay, listen = self._safe_poll()
+                self._holdings.board.comes_round(time.monotonic() + delay)
                 if delay:
                     self._rhythm.wait(delay, listen=listen)
         finally:
+            self._holdings.board.comes_round(time.monotonic() + FOR_GOOD)
             self._wakeup.close()
 
     def _listen_by(self, wakeup: Wakeup) -> None:
@@ -204,6 +208,8 @@ class Poller(Service):
             if job_type is None:
                 self._give_back_unknown(attempt)
             else:
+                if job_type.limit is not None or attempt.job.context_text != "{}":
+                    attempt.limit = job_type.limit_in(attempt.job.context_text)
                 by_kind.setdefault(job_type.is_async, []).append(attempt)
         for is_async, batch in by_kind.items():
             self._pools[is_async].put(batch)

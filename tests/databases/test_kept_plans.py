@@ -74,6 +74,20 @@ def test_plans_made_for_an_empty_table_go_by_the_indexes_that_a_full_one_needs()
 
 
 @pytest.mark.usefixtures("keeping")
+def test_whether_a_lock_key_is_running_is_asked_of_its_own_index() -> None:
+    """Not of all running jobs, which may be many when the plan is used."""
+    for n in range(300):
+        enqueue(lock_key=f"k{n}")
+    claim(20, worker_id="w")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE django_jobqueue_job")
+    work()
+    for sql, execute in kept():
+        if "lease_until = (" in sql:
+            assert "worker" not in plan(execute)
+
+
+@pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("limit", [1, 100, 500])
 def test_what_many_limits_have_in_common_is_one_statement(limit: int) -> None:
     for n in range(6):
