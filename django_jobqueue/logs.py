@@ -9,6 +9,9 @@ from typing import Any
 
 logger = logging.getLogger("django_jobqueue")
 
+#: Jobs that are named one by one where many have met the same fate.
+FEW = 5
+
 
 def enqueued(jobs: Iterable[Any]) -> None:
     """Jobs were made, or found by their dedupe key."""
@@ -30,11 +33,14 @@ def attempt_failed(job: Any, status: str, text: str, again: Any) -> None:
         logger.error("Job %s (%s) failed attempt %s of %s and is dead: %s", *facts, text)
 
 
-def claim_lost(job: Any) -> None:
-    """An outcome was not written because the job is no longer held."""
-    logger.warning(
-        "Job %s (%s): this worker no longer holds it, so its outcome is not written", job.id, job.job_type
-    )
+def claims_lost(jobs: list[Any]) -> None:
+    """Outcomes were not written because the jobs are no longer held; of many, a few are named."""
+    for job in jobs[:FEW]:
+        logger.warning(
+            "Job %s (%s): this worker no longer holds it, so its outcome is not written", job.id, job.job_type
+        )
+    if more := len(jobs[FEW:]):
+        logger.warning("The same of %s more jobs", more)
 
 
 def unknown_type(job: Any, seconds: float) -> None:
@@ -100,7 +106,7 @@ def service_died(name: str, error: BaseException | None = None) -> None:
 
 
 def database_away(what: str, error: BaseException, times: int) -> None:
-    """The database does not answer; logged the 1st, 2nd, 4th, 8th … time."""
+    """The database does not answer; logged ever more seldom."""
     logger.warning("The database failed while %s (%s. time in a row), trying again: %s", what, times, error)
 
 
@@ -109,12 +115,12 @@ def database_back(what: str, times: int) -> None:
     logger.warning("The database is back: %s goes on after %s failures", what, times)
 
 
-def cannot_listen(error: BaseException) -> None:
-    """LISTEN is not possible; said once."""
+def cannot_listen(problem: object) -> None:
+    """LISTEN is not possible, or of no use; said once."""
     logger.warning(
         "Cannot LISTEN for new jobs, so they are found by polling. Set JOBQUEUE['LISTEN_DSN'] to an address "
         "that bypasses the pooler, or JOBQUEUE['LISTEN'] = False: %s",
-        error,
+        problem,
     )
 
 

@@ -15,7 +15,7 @@ from ..databases.waking import ANY_QUEUE, wake_workers
 from ..managers.rescue import SWEEP
 from ..models import Job, Worker
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, Service, use_own_connection
 
 #: Seconds between two looks for old jobs and silent workers.
 PRUNE_INTERVAL = 60.0
@@ -61,6 +61,7 @@ class Maintenance(Service):
 
     def run(self) -> None:
         """Sweep every heartbeat, departed workers at once."""
+        use_own_connection(self._options.alias)
         while True:
             departed = self._next_departed()
             if departed is not None:

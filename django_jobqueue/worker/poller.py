@@ -21,10 +21,10 @@ from .marks import ScanMarks
 from .options import WorkerOptions
 from .pool import STALE, Pool
 from .rhythm import SHORT_STEP, Rhythm
-from .service import Backoff, OwnConnection, Service
+from .service import Backoff, OwnConnection, Service, use_own_connection
 from .settle import BATCH, Pair, Settler
 from .turns import Turns
-from .wakeup import Wakeup, leave_pool, make_wakeup
+from .wakeup import Wakeup, make_wakeup
 
 #: Seconds for which a type that this worker does not know is left to others.
 LEAVE_ALONE = 60.0
@@ -72,7 +72,7 @@ class Poller(Service):
 
     def run(self) -> None:
         """Poll, wait, poll."""
-        leave_pool(self._alias)
+        use_own_connection(self._alias, pooled=False)
         self._listen_by(make_wakeup(self._options, self._turns))
         try:
             while not self.stopping.is_set():

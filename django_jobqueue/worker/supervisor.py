@@ -22,7 +22,7 @@ from .board import SIZE, Board
 from .heartbeat import Heartbeat, Renewed
 from .maintenance import Departed, Maintenance
 from .options import WorkerOptions
-from .service import Backoff
+from .service import Backoff, use_own_connection
 from .shutdown import TICK, Exit, StopSignals
 
 #: A process that lived for less (seconds) died "at once"; again and again, the next waits longer.
@@ -103,6 +103,7 @@ class Supervisor:
 
     def _wait_for_database(self) -> bool:
         """Whether the database answers and has the tables, before a signal came."""
+        use_own_connection(self._options.alias)
         backoff = Backoff("waiting for the database", 5.0)
         while not self._signals.asked:
             try:
