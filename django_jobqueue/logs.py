@@ -172,6 +172,16 @@ def process_replaced_in(seconds: float) -> None:
     )
 
 
+def in_vain(times: int) -> None:
+    """Starting more processes would not help."""
+    logger.critical("%s worker processes in a row died before they had claimed once: giving up", times)
+
+
+def health_not_written(path: Any, error: BaseException) -> None:
+    """The file that probes look at; said once."""
+    logger.error("Cannot write the health file %s: %s", path, error)
+
+
 def stopping(grace: float, running: int) -> None:
     """A stop was asked."""
     logger.info(

@@ -136,11 +136,14 @@ class Poller(Service):
             self._connection.ensure()
             answer = self.poll()
             self._backoff.worked()
+            self._holdings.board.looked(True, answer[0])
             return answer
         except Error as error:
             connections[self._alias].close()
             self._settler.look_for_strays()
-            return self._backoff.failed(error), False
+            pause = self._backoff.failed(error)
+            self._holdings.board.looked(False, pause)
+            return pause, False
 
     def poll(self) -> tuple[float, bool]:
         """Claim once. Seconds to wait now, and whether new jobs are of interest meanwhile."""

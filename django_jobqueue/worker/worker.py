@@ -14,6 +14,7 @@ from ..managers.outcomes import Released
 from ..managers.workers import WorkerFacts
 from .board import SIZE, Board
 from .coroutines import AsyncPool
+from .health import Health
 from .heartbeat import Heartbeat, Renewed
 from .holdings import Holdings
 from .limits import TICK, Limits
@@ -49,6 +50,7 @@ class Worker:
         self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
         remedy = "a thread cannot be ended" if self._embedded else "its process is replaced"
         self.limits = Limits(self.options, self.holdings, remedy, self._on_death)
+        self.health = Health(lambda: [self.board])
         self.facts = self._facts()
         renewed = Renewed(self.facts, self.board)
         self._heartbeat = Heartbeat(self.options, lambda: [renewed], self._on_death)
