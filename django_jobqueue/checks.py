@@ -5,6 +5,7 @@ Ids never change their meaning and are never used again; ``docs/reference/checks
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -157,6 +158,7 @@ def check_types(**kwargs: Any) -> list[CheckMessage]:
     for one in registry.all_types():
         found += _undeclared_queue(one)
         found += _atomic(one, alias)
+        found += _isolated(one)
     return found
 
 
@@ -189,6 +191,15 @@ def _atomic(one: registry.JobType, alias: str) -> Iterator[CheckMessage]:
             f"The type {one.name!r} is atomic, and on SQLite nothing else can write while its handler runs.",
             f'Keep the handler short, take atomic=True off @job("{one.name}"), or accept it: '
             'SILENCED_SYSTEM_CHECKS = ["jobqueue.W007"].',
+        )
+
+
+def _isolated(one: registry.JobType) -> Iterator[CheckMessage]:
+    if one.isolated and importlib.util.find_spec("pebble") is None:
+        yield error(
+            "E008",
+            f"The type {one.name!r} is isolated, and the library that keeps its processes is not installed.",
+            'Run pip install "django-jobqueue[isolation]".',
         )
 
 

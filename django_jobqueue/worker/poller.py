@@ -209,6 +209,7 @@ class Poller(Service):
             else:
                 if job_type.limit is not None or attempt.job.context_text != "{}":
                     attempt.limit = job_type.limit_in(attempt.job.context_text)
+                attempt.isolated = job_type.isolated
                 by_kind.setdefault(job_type.is_async, []).append(attempt)
         for is_async, batch in by_kind.items():
             self._pools[is_async].put(batch)

@@ -140,7 +140,7 @@ class Worker:
             self.options.durable_outcomes,
         )
         return {
-            False: ThreadPool(self.options.threads, *shared),
+            False: ThreadPool(self.options.threads, *shared, interrupt_grace=self.options.interrupt_grace),
             True: AsyncPool(self.options.async_concurrency, *shared),
         }
 
