@@ -52,6 +52,7 @@ class Attempt:
         "note",
         "on_settled",
         "progress",
+        "ran",
         "report",
         "runner",
         "slot",
@@ -66,6 +67,7 @@ class Attempt:
         self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
         self.started: float | None = None
         self.ended = False  # its outcome is on the way to the table
+        self.ran = 0.0  # seconds; known when it has ended
         self.cancelled = False  # somebody asked it to stop
         self.lost = False  # somebody else has it, or a person ended it
         self.limit: float | None = None  # seconds that the handler may run
@@ -140,7 +142,7 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType | N
     trace = exception.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
-    failure = describe(exception, trace or exception.__traceback__)
+    failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
     job_type = job_type or registry.find(attempt.job.job_type)
     return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
 
@@ -231,6 +233,7 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
                 raise ClaimLost(attempt.job.id)
         return None
     except ClaimLost:
+        attempt.lost = True
         return None
     except DatabaseError as error:
         # Perhaps the COMMIT went through and its answer was lost. The failure below is written only if the

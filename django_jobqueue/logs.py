@@ -7,10 +7,24 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from .redaction import hides_anything, redact_text
+
 logger = logging.getLogger("django_jobqueue")
 
 #: Jobs that are named one by one where many have met the same fate.
 FEW = 5
+
+
+def _hide_values(record: logging.LogRecord) -> bool:
+    """Take out of the line, and of a traceback with it, what JOBQUEUE["REDACT"] hides."""
+    if hides_anything():
+        record.msg, record.args = redact_text(record.getMessage()), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = redact_text(logging.Formatter().formatException(record.exc_info))
+    return True
+
+
+logger.addFilter(_hide_values)
 
 
 def enqueued(jobs: Iterable[Any]) -> None:
@@ -18,7 +32,7 @@ def enqueued(jobs: Iterable[Any]) -> None:
     if not logger.isEnabledFor(logging.DEBUG):
         return
     for job in jobs:
-        how = "enqueued" if job.created else "already active by its dedupe key"
+        how = "enqueued" if job.created else "found by its dedupe key"
         logger.debug("Job %s (%s) %s in queue %s", job.id, job.job_type, how, job.queue)
 
 
@@ -124,9 +138,19 @@ def cannot_listen(problem: object) -> None:
     )
 
 
+def cannot_hear_ends(error: BaseException) -> None:
+    """Those who wait for jobs are not told of their ends; said once a watch."""
+    logger.warning("Cannot LISTEN for the ends of jobs, so they are looked for by polling: %s", error)
+
+
 def progress_refused(count: int, error: BaseException) -> None:
     """The database refused to store progress."""
     logger.warning("The progress of %s jobs cannot be stored and is dropped: %s", count, error)
+
+
+def figures_refused(error: BaseException) -> None:
+    """The database refused what this worker counted."""
+    logger.warning("The figures of the last half minute cannot be stored and are dropped: %s", error)
 
 
 def outcome_refused(job: Any, error: BaseException) -> None:
@@ -177,6 +201,16 @@ def in_vain(times: int) -> None:
     logger.critical("%s worker processes in a row died before they had claimed once: giving up", times)
 
 
+def timeouts_outlast_lease(types: list[str], lease: float) -> None:
+    """At the start of an embedded worker, which renews its leases from a thread beside the handlers."""
+    logger.warning(
+        "Leases last %g s, and the timeouts of %s are longer. A thread of this process renews them: a "
+        "handler that lets no other thread run for so long loses its job. Give the Worker a longer lease, or "
+        "use runworker",
+        lease, ", ".join(types),
+    )  # fmt: skip
+
+
 def health_not_written(path: Any, error: BaseException) -> None:
     """The file that probes look at; said once."""
     logger.error("Cannot write the health file %s: %s", path, error)
@@ -187,6 +221,11 @@ def stopping(grace: float, running: int) -> None:
     logger.info(
         "Stopping: no new jobs; %s processes have %s s for running ones (again: stop at once)", running, grace
     )
+
+
+def asked_to_stop(pid: int | None) -> None:
+    """Somebody asked a worker to stop, by the admin or a command."""
+    logger.info("Worker process %s was asked to stop: it ends when its jobs have, and is not replaced", pid)
 
 
 def cut_off(count: int) -> None:

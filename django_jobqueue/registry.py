@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from .dedupe import RETURN, Dedupe
 from .exceptions import InvalidOption, InvalidPayload, UnknownJobType, as_seconds
 from .payloads import decode
 from .retries import DEFAULT_RETRY, Retry, RetryPolicy
@@ -45,6 +46,7 @@ class JobType:
     timeout: float | timedelta | None = None  # that the handler may run
     expires_after: float | timedelta | None = None  # from the due time: not started by then, never
     dedupe_key: Key = None
+    dedupe: Dedupe = RETURN
     lock_key: Key = None
     atomic: bool = False
     takes_context: bool = False

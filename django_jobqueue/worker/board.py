@@ -14,7 +14,7 @@ from uuid import UUID
 _RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often leases had lapsed before it
 _FAREWELL = struct.Struct("=i4x")  # one more than the exit code with which the process leaves; 0: not yet
 _CROWD = struct.Struct("=ii")  # this worker's place among those that serve the same queues; how many they are
-_LOOP = struct.Struct("=d?7x")  # when the loop that claims will be back; whether it had an answer
+_LOOP = struct.Struct("=d?7x")  # when the claiming loop comes round at the latest; whether it had an answer
 _SLOT = struct.Struct("=16sdd")  # a job's id; when it started, 0: free; when its time is over, 0: never
 
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
@@ -61,13 +61,18 @@ class Board:
         _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, b"", 0.0, 0.0)
         self._free.append(slot)
 
+    def comes_round(self, at: float) -> None:
+        """The claiming loop waits no longer than until then."""
+        _LOOP.pack_into(self._memory, _LOOP_AT, at, self.had_answer)
+
+    def looked(self, answered: bool) -> None:
+        """The claiming loop has asked, and got an answer or none."""
+        at, _ = _LOOP.unpack_from(self._memory, _LOOP_AT)
+        _LOOP.pack_into(self._memory, _LOOP_AT, at, answered)
+
     def farewell(self, code: int) -> None:
         """The process leaves with this exit code: nothing is left to do, and no handler called os._exit()."""
         _FAREWELL.pack_into(self._memory, _RENEWAL.size, code + 1)
-
-    def looked(self, answered: bool, pause: float) -> None:
-        """The loop that claims has asked, got an answer or none, and will be back after so many seconds."""
-        _LOOP.pack_into(self._memory, _LOOP_AT, time.monotonic() + pause, answered)
 
     # … and the one that renews reads it, and writes when it did.
 
@@ -86,6 +91,11 @@ class Board:
         slots = _SLOT.iter_unpack(self._memory[_HEAD:])
         return {UUID(bytes=raw) for raw, _, deadline in slots if 0 < deadline < latest}
 
+    def loop_due_in(self) -> float:
+        """Seconds until the claiming loop has to come round; less than 0: it had to, so long ago."""
+        at, _ = _LOOP.unpack_from(self._memory, _LOOP_AT)
+        return at - time.monotonic() if at else 0.0
+
     def left_with(self, code: int | None) -> bool:
         """Whether the process said that it would leave with this exit code."""
         (said,) = _FAREWELL.unpack_from(self._memory, _RENEWAL.size)
@@ -100,11 +110,6 @@ class Board:
     def placed(self, rank: int, size: int) -> None:
         """So many workers serve the same queues, and this is the one with this rank (from 0)."""
         _CROWD.pack_into(self._memory, _CROWD_AT, rank, size)
-
-    @property
-    def back_by(self) -> float:
-        """When the loop that claims said that it would be back."""
-        return float(_LOOP.unpack_from(self._memory, _LOOP_AT)[0])
 
     @property
     def had_answer(self) -> bool:

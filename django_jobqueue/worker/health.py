@@ -38,7 +38,7 @@ class Health:
         """Whether every loop goes round, though the database may be away. If not, only a restart helps."""
         now = time.monotonic()
         return now < self._ticked + PATIENCE and all(
-            now < one.back_by + PATIENCE for one in list(self._boards())
+            one.loop_due_in() > -PATIENCE for one in list(self._boards())
         )
 
     @property

@@ -30,6 +30,8 @@ from .wakeup import Wakeup, make_wakeup
 LEAVE_ALONE = 60.0
 #: Jobs in one claim: more are no cheaper each, and above some 1,200 PostgreSQL may compile the plan (JIT).
 MOST_CLAIMED = 1_000
+#: Seconds: a loop that was asked to end need not come round any more.
+FOR_GOOD = 10.0**8
 #: Seconds that ``pause`` waits for a claim under way.
 CLAIM_PATIENCE = 5.0
 
@@ -77,9 +79,11 @@ class Poller(Service):
         try:
             while not self.stopping.is_set():
                 delay, listen = self._safe_poll()
+                self._holdings.board.comes_round(time.monotonic() + delay)
                 if delay:
                     self._rhythm.wait(delay, listen=listen)
         finally:
+            self._holdings.board.comes_round(time.monotonic() + FOR_GOOD)
             self._wakeup.close()
 
     def _listen_by(self, wakeup: Wakeup) -> None:
@@ -136,14 +140,13 @@ class Poller(Service):
             self._connection.ensure()
             answer = self.poll()
             self._backoff.worked()
-            self._holdings.board.looked(True, answer[0])
+            self._holdings.board.looked(True)
             return answer
         except Error as error:
             connections[self._alias].close()
             self._settler.look_for_strays()
-            pause = self._backoff.failed(error)
-            self._holdings.board.looked(False, pause)
-            return pause, False
+            self._holdings.board.looked(False)
+            return self._backoff.failed(error), False
 
     def poll(self) -> tuple[float, bool]:
         """Claim once. Seconds to wait now, and whether new jobs are of interest meanwhile."""

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 from uuid import UUID
@@ -56,6 +57,7 @@ class Child:
     leaving: bool = False  # it claims no more
     stuck: frozenset[UUID] = frozenset()  # jobs that end only with it
     overdue: bool = False  # killed, since it did not see to its time limits itself
+    unwanted: bool = False  # somebody has asked this one to stop
 
     def is_running(self) -> bool:
         """Whether it can work: alive, and not stopped by SIGSTOP or a debugger."""
@@ -96,6 +98,7 @@ class Supervisor:
         self._early_deaths = 0
         self._in_vain = 0  # processes in a row that ended before they had claimed once
         self._drained = 0
+        self._dismissed = 0
         self._died = False
 
     def run(self) -> Exit:
@@ -113,7 +116,7 @@ class Supervisor:
         self._maintenance.start()
         while not self._signals.asked and not self._died and self._in_vain < MOST_IN_VAIN:
             self._start_missing()
-            if not self._children and self._drained >= self._options.processes:
+            if not self._children and self._wanted <= 0:
                 break
             self._watch(TICK)
             self._end_overdue()
@@ -123,13 +126,16 @@ class Supervisor:
         """Whether the database answers and has the tables, before a signal came."""
         use_own_connection(self._options.alias)
         backoff = Backoff("waiting for the database", 5.0)
+        missing = 0
         while not self._signals.asked:
             self._probes.tick()
             try:
                 tables = connections[self._options.alias].introspection.table_names()
                 if Job._meta.db_table in tables:
                     return True
-                logs.waiting_for_tables(self._options.alias)
+                missing += 1
+                if missing & (missing - 1) == 0:  # 1st, 2nd, 4th, 8th … time
+                    logs.waiting_for_tables(self._options.alias)
                 pause = 2.0
             except Error as error:
                 pause = backoff.failed(error)
@@ -138,9 +144,14 @@ class Supervisor:
             self._signals.wait(pause)
         return False
 
+    @property
+    def _wanted(self) -> int:
+        """Processes that there are to be: none in place of those that drained, or were asked to stop."""
+        return self._options.processes - self._drained - self._dismissed
+
     def _start_missing(self) -> None:
         staying = [one for one in self._children if not one.leaving]
-        wanted = self._options.processes - self._drained - len(staying)
+        wanted = self._wanted - len(staying)
         if wanted > 0 and time.monotonic() >= self._start_from:
             for _ in range(wanted):
                 self._children.append(self._start_child())
@@ -168,6 +179,9 @@ class Supervisor:
         wait([part for one in self._children for part in (one.process.sentinel, one.pipe)], seconds)
         for one in list(self._children):
             self._hear(one)
+            if one.unwanted and not one.asked:
+                logs.asked_to_stop(one.process.pid)
+                one.ask_to_stop()
             if one.process.exitcode is not None:
                 self._children.remove(one)
                 self._ended(one)
@@ -201,6 +215,7 @@ class Supervisor:
                 else:
                     one.facts = word
                     logs.process_started(one.process.pid, word.id)
+                    self._heartbeat.beat_now()
 
     def _ended(self, one: Child) -> None:
         """A process is gone: what of its jobs, and when may the next one start."""
@@ -209,6 +224,7 @@ class Supervisor:
         planned = one.asked or one.overdue or (said and code in _PLANNED)
         logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
         self._drained += said and code == Exit.DRAINED
+        self._dismissed += one.unwanted
         if one.facts is not None:
             stuck = one.stuck | self._overdue(one)
             self._maintenance.departed(
@@ -254,7 +270,7 @@ class Supervisor:
     def _living(self) -> list[Renewed]:
         """Whose leases are to be renewed: not those of a dead or stopped process."""
         return [
-            Renewed(one.facts, one.board)
+            Renewed(one.facts, one.board, partial(setattr, one, "unwanted", True))
             for one in list(self._children)
             if one.facts is not None and one.is_running()
         ]

@@ -5,6 +5,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from django_jobqueue.worker import Worker, WorkerOptions
 from django_jobqueue.worker.board import SIZE, Board
 from django_jobqueue.worker.health import PATIENCE, Health, Probes
 from django_jobqueue.worker.shutdown import Exit, StopSignals
-from django_jobqueue.worker.supervisor import MOST_IN_VAIN, Supervisor
+from django_jobqueue.worker.supervisor import MOST_IN_VAIN, Child, Supervisor
 from tests.waiting import eventually
 
 LATE = -PATIENCE - 1
@@ -23,6 +24,11 @@ LATE = -PATIENCE - 1
 
 def board() -> Board:
     return Board.new(bytearray(SIZE))
+
+
+def looked(mine: Board, answered: bool, pause: float) -> None:
+    mine.looked(answered)
+    mine.comes_round(monotonic() + pause)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +39,7 @@ def test_live_is_a_loop_that_goes_round_and_ready_one_that_gets_an_answer(
     answered: bool, pause: float, live: bool, ready: bool
 ) -> None:
     mine = board()
-    mine.looked(answered, pause)
+    looked(mine, answered, pause)
     health = Health(lambda: [mine])
 
     assert (health.live, health.ready) == (live, ready)
@@ -41,8 +47,8 @@ def test_live_is_a_loop_that_goes_round_and_ready_one_that_gets_an_answer(
 
 def test_one_process_whose_loop_stands_is_enough_for_a_restart_and_one_that_claims_to_be_ready() -> None:
     works, stands, starts = board(), board(), board()
-    works.looked(True, 1)
-    stands.looked(True, LATE)
+    looked(works, True, 1)
+    looked(stands, True, LATE)
 
     assert Health(lambda: [works, starts]).ready
     assert not Health(lambda: [works, stands]).live
@@ -99,9 +105,9 @@ def test_http_answers(probes: Callable[..., Any], bound: str, host: str) -> None
 
     assert get(port, "/live", host) == (200, "ok\n")
     assert get(port, "/ready", host) == (503, "not ready\n")
-    mine.looked(True, 1)
+    looked(mine, True, 1)
     assert get(port, "/ready", host) == (200, "ok\n")
-    mine.looked(True, LATE)
+    looked(mine, True, LATE)
     assert get(port, "/live", host) == (503, "not live\n")
     assert get(port, "/admin", host)[0] == 404
 
@@ -112,9 +118,9 @@ def test_the_file_tells_and_goes_with_the_worker(probes: Callable[..., Any], tmp
 
     one.tick()
     assert path.read_text() == "live\n"
-    mine.looked(True, 1)
+    looked(mine, True, 1)
     eventually(lambda: one.tick() or path.read_text() == "live ready\n")
-    mine.looked(True, LATE)
+    looked(mine, True, LATE)
     before = path.stat().st_mtime_ns
     one.tick()
     assert path.stat().st_mtime_ns == before
@@ -168,12 +174,10 @@ class Dead:
 def died(supervisor: Supervisor, *, answered: bool) -> None:
     mine = board()
     if answered:
-        mine.looked(True, 1)
-    child = SimpleNamespace(
-        process=Dead(), pipe=SimpleNamespace(close=lambda: None), board=mine, started=float("inf"),
-        facts=None, asked=False, leaving=False, overdue=False, stuck=frozenset(),
-    )  # fmt: skip
-    supervisor._ended(child)  # type: ignore[arg-type]
+        looked(mine, True, 1)
+    pipe: Any = SimpleNamespace(close=lambda: None)
+    child = Child(Dead(), pipe, mine, started=float("inf"))
+    supervisor._ended(child)
 
 
 def test_a_supervisor_gives_up_when_no_process_lives_to_claim() -> None:

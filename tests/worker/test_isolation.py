@@ -8,10 +8,7 @@ from typing import Any
 import psutil
 import pytest
 from django.contrib.auth.models import Group
-from django.core.checks import run_checks
 
-from django_jobqueue import registry
-from django_jobqueue.checks import TAG
 from django_jobqueue.exceptions import InvalidOption
 from django_jobqueue.models import Job
 from django_jobqueue.registry import JobType
@@ -145,10 +142,3 @@ def plain() -> None:
 def test_what_cannot_be_is_refused_at_decoration(options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InvalidOption, match=rule):
         JobType(name="tests:refused", **options)
-
-
-def test_a_missing_library_is_an_error_of_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert registry.find("tests:apart")
-    assert "jobqueue.E008" not in {one.id for one in run_checks(tags=[TAG])}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "jobqueue.E008" in {one.id for one in run_checks(tags=[TAG])}
