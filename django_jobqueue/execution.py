@@ -44,6 +44,7 @@ class Attempt:
         "claimed",
         "ended",
         "interruption",
+        "isolated",
         "job",
         "lapses",
         "limit",
@@ -70,7 +71,8 @@ class Attempt:
         self.cancelled = False  # somebody asked it to stop
         self.lost = False  # somebody else has it, or a person ended it
         self.limit: float | None = None  # seconds that the handler may run
-        self.runner: Any = None  # the thread (its id) or task of the handler, exactly while that runs
+        self.isolated = False  # runs in a process of its own
+        self.runner: Any = None  # exactly while the handler runs: see interrupts
         self.interruption: interrupts.Interruption | None = None
         self.progress: float | None = None
         self.note = ""
@@ -84,12 +86,14 @@ class Attempt:
 
     def context(self) -> JobContext:
         """What the handler sees."""
-        return JobContext(self.job, self._report, self._is_to_end)
+        return JobContext(self.job, self.progressed, self.is_to_end)
 
-    def _is_to_end(self) -> bool:
+    def is_to_end(self) -> bool:
+        """Whether the handler is to come to an end: asked, out of time, or for somebody else's job."""
         return self.cancelled or self.lost or self.interruption is not None
 
-    def _report(self, progress: float | None, note: str) -> None:
+    def progressed(self, progress: float | None, note: str) -> None:
+        """The handler reports."""
         self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
         if self.report is not None:
             self.report(self)
@@ -143,7 +147,7 @@ async def execute_async(attempt: Attempt) -> Outcome:
         return outcome_of(exception, attempt, job_type)
 
 
-def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
+def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType | None = None) -> Outcome:
     """What becomes of a job whose handler raised ``exception``. Never raises, whatever that is."""
     started = attempt.since_claim()
     exception = interrupts.ended_by(exception, attempt)
@@ -153,6 +157,7 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
     failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
+    job_type = job_type or registry.find(attempt.job.job_type)
     return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
 
 
@@ -197,9 +202,11 @@ def _leave_connections(attempt: Attempt) -> None:
     here = connections.all(initialized_only=True)
     for connection in here:
         connection.queries_log.clear()
-        # An interrupted handler may have left its connection between two lines of the driver.
-        if is_spoiled(connection) or attempt.interruption is not None:
-            _replace(connection, attempt)
+        if is_spoiled(connection):
+            logs.connection_replaced(connection.alias, attempt.job)
+            _replace(connection)
+        elif attempt.interruption is not None:  # between any two lines of the driver, perhaps
+            _replace(connection)
         else:
             connection.close_if_unusable_or_obsolete()
     _thread.has_connections = any(connection.connection is not None for connection in here)
@@ -288,9 +295,8 @@ def _restored(context: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def _replace(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:
+def _replace(connection: BaseDatabaseWrapper) -> None:
     """No transaction of a handler survives its job: closing the connection rolls it back."""
-    logs.connection_replaced(connection.alias, attempt.job)
     with contextlib.suppress(DatabaseError):
         connection.close()
     del connections[connection.alias]  # an atomic block that was entered and never left spoils it for good

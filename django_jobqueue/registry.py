@@ -50,6 +50,8 @@ class JobType:
     lock_key: Key = None
     atomic: bool = False
     takes_context: bool = False
+    isolated: bool = False  # in a child process of its own
+    max_memory: int | None = None  # MiB that an isolated handler may take
     is_async: bool = field(init=False)
     limit: float | None = field(init=False)  # the timeout in seconds
     lifetime: float | None = field(init=False)  # expires_after in seconds
@@ -150,6 +152,18 @@ class JobType:
                 f"{what}: atomic=True needs a plain function. A database transaction belongs to one thread, "
                 "and an async handler has none of its own: drop atomic or write 'def'."
             )
+        if self.isolated and self.is_async:
+            raise InvalidOption(
+                f"{what}: isolated=True needs a plain function, since its process runs one job at a time. "
+                "Drop isolated or write 'def'."
+            )
+        if self.max_memory is not None:
+            check_whole("max_memory", self.max_memory, 1, 1_048_576, what)
+            if not self.isolated:
+                raise InvalidOption(
+                    f"{what}: max_memory={self.max_memory!r} needs isolated=True, since threads share their "
+                    "memory. A whole process is bounded by runworker --max-memory."
+                )
         for exception in self.never_retry:
             if not (isinstance(exception, type) and issubclass(exception, BaseException)):
                 raise InvalidOption(

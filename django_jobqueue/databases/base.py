@@ -62,6 +62,10 @@ class Dialect(ABC):
         For a connection that was just made and that the caller alone uses.
         """
 
+    def timeouts(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Further options of a connection, so that a server that is gone without a word is noticed."""
+        return {}
+
     @abstractmethod
     def to_id(self, value: Any) -> UUID:
         """A job id as the database gave it."""

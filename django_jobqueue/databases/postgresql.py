@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,6 +19,17 @@ from .postgresql_insert import IS_RECENT, ArrayInserting
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: Options of libpq: a server that vanished (no FIN, no RST) is noticed within half a minute. While nothing is
+#: under way by keepalive (10 s idle, then 4 probes of 4 s), else by what it does not acknowledge.
+TIMEOUTS = {
+    "connect_timeout": 10,  # seconds, for each host
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 4,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 25_000,  # milliseconds
+}
 
 _LOCKED = by_key("SELECT locked_id FROM locked")
 
@@ -77,6 +89,12 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
         if raw.prepare_threshold is None:
             raw.prepare_threshold = PREPARED_AFTER
         raw.cursor_factory = ServerBindingCursor
+
+    def timeouts(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "service" in options:  # its file may say
+            return {}
+        said = options.keys() | ({"connect_timeout"} if "PGCONNECT_TIMEOUT" in os.environ else set())
+        return {name: value for name, value in TIMEOUTS.items() if name not in said}
 
     def to_id(self, value: Any) -> UUID:
         job_id: UUID = value

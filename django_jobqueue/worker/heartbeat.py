@@ -17,7 +17,7 @@ from ..managers.workers import WorkerFacts
 from ..models import Job, Worker
 from .board import Board
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, Service, use_own_connection
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Heartbeat(Service):
 
     def run(self) -> None:
         """Beat until stopped; an outage is survived, with pauses shorter than a beat."""
+        use_own_connection(self._options.alias)
         while not self.stopping.is_set():
             begun = time.monotonic()
             self._hurry.clear()

@@ -16,7 +16,7 @@ from ..managers.prune import PruneMarks
 from ..managers.rescue import SWEEP
 from ..models import Job, Statistic, Worker
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, Service, use_own_connection
 
 #: Seconds between two looks for old jobs and silent workers.
 PRUNE_INTERVAL = 60.0
@@ -63,6 +63,7 @@ class Maintenance(Service):
 
     def run(self) -> None:
         """Sweep every heartbeat, departed workers at once."""
+        use_own_connection(self._options.alias)
         while True:
             departed = self._next_departed()
             if departed is not None:

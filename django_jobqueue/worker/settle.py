@@ -25,7 +25,7 @@ from ..managers.outcomes import Failed, Outcome
 from ..models import Job
 from .holdings import Holdings
 from .options import WorkerOptions
-from .service import Backoff, OwnConnection, Service
+from .service import Backoff, OwnConnection, Service, use_own_connection
 from .tallying import Tallying
 
 #: Outcomes in one statement.
@@ -109,6 +109,7 @@ class Settler(Service):
 
     def run(self) -> None:
         """Write as outcomes come; look at running jobs once a tick."""
+        use_own_connection(self._alias)
         next_tick = time.monotonic() + TICK
         with signals.delivered_by(self._announcer.put):
             while True:
