@@ -128,6 +128,10 @@ class TooManyReleases(JobQueueError):
     """The job was given back more often than JOBQUEUE["MAX_RELEASES"] allows."""
 
 
+class JobCancelled(JobQueueError):
+    """The job was cancelled before it started, or while no attempt of it ran."""
+
+
 class JobExpired(JobQueueError):
     """The job had not started when its ``expires_at`` came."""
 

@@ -7,16 +7,15 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
-from django.utils import timezone, translation
 
 from . import conf, logs, registry, signals
+from .context import restored
 from .databases import is_spoiled
 from .exceptions import ClaimLost, SnoozeJob
 from .handlers import JobContext
@@ -29,6 +28,8 @@ from .registry import JobType
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+R = TypeVar("R")
 
 #: Characters of a progress note that are kept.
 NOTE_LIMIT = 1_000
@@ -109,6 +110,8 @@ async def execute_async(attempt: Attempt) -> Outcome:
         async with ThreadSensitiveContext() as own_thread:
             try:
                 return await _perform_async(attempt, job_type)
+            except BaseException as exception:
+                return await _called(job_type.is_watched, outcome_of, exception, attempt, job_type)
             finally:
                 # The ORM's synchronous part ran in a thread of this job alone, which ends with it. asgiref
                 # keeps it here once it was used; asking spares a thread for jobs without the ORM.
@@ -127,7 +130,11 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
     failure = describe(exception, trace or exception.__traceback__)
-    return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
+    outcome = Failed(
+        attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type)
+    )
+    job_type.ends(attempt, outcome)
+    return outcome
 
 
 def _as_a_request(
@@ -141,7 +148,7 @@ def _as_a_request(
         for connection in connections.all(initialized_only=True):
             connection.close_if_unusable_or_obsolete()
     try:
-        signals.announce(signals.job_started, Job, attempt.job)
+        _announce_start(attempt, job_type)
         return perform(attempt, job_type, alias)
     finally:
         if _thread.has_connections:
@@ -178,18 +185,34 @@ def _leave_connections(attempt: Attempt) -> None:
     _thread.has_connections = any(connection.connection is not None for connection in here)
 
 
+def _announce_start(attempt: Attempt, job_type: JobType) -> None:
+    signals.announce(signals.job_started, Job, attempt.job)
+    job_type.begins(attempt)
+
+
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
-    with _surroundings(attempt):
+    with restored(attempt.job):
         result = _call(job_type, attempt)
-    return _done(attempt, result)
+    outcome = _done(job_type, attempt, result)
+    job_type.ends(attempt, outcome)
+    return outcome
 
 
 async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
-    if signals.has_listeners(signals.job_started, Job):
-        await sync_to_async(signals.announce)(signals.job_started, Job, attempt.job)
-    with _surroundings(attempt):
+    in_thread = job_type.is_watched or signals.has_listeners(signals.job_started, Job)
+    await _called(in_thread, _announce_start, attempt, job_type)
+    with restored(attempt.job):
         result = await _call(job_type, attempt)
-    return _done(attempt, result)
+    outcome = _done(job_type, attempt, result)
+    await _called(job_type.is_watched, job_type.ends, attempt, outcome)
+    return outcome
+
+
+async def _called(in_thread: bool, function: Callable[..., R], *args: Any) -> R:
+    """Call the function, in the job's own thread if it may use the ORM, and otherwise here."""
+    if in_thread:
+        return await sync_to_async(function)(*args)
+    return function(*args)
 
 
 def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
@@ -213,34 +236,12 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
 
 
 def _call(job_type: JobType, attempt: Attempt) -> Any:
-    payload = decode(attempt.job.payload_text)
-    if job_type.takes_context:
-        return job_type.function(attempt.context(), **payload)
-    return job_type.function(**payload)
+    return job_type.call(attempt, decode(attempt.job.payload_text))
 
 
-def _done(attempt: Attempt, result: Any) -> Done:
-    return Done(attempt.job, attempt.since_claim(), encode_result(result, conf.current().MAX_RESULT_BYTES))
-
-
-def _surroundings(attempt: Attempt) -> contextlib.AbstractContextManager[None]:
-    """The language and time zone that were active where the job was enqueued, if not the site's own."""
-    text = attempt.job.context_text
-    return _NO_CONTEXT if text == "{}" else _restored(decode(text))
-
-
-_NO_CONTEXT = contextlib.nullcontext()
-
-
-@contextlib.contextmanager
-def _restored(context: dict[str, Any]) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        if "language" in context:
-            stack.enter_context(translation.override(context["language"]))
-        if "time_zone" in context:
-            with contextlib.suppress(ZoneInfoNotFoundError, ValueError):
-                stack.enter_context(timezone.override(ZoneInfo(context["time_zone"])))
-        yield
+def _done(job_type: JobType, attempt: Attempt, value: Any) -> Done:
+    result = encode_result(job_type.result_of(value), conf.current().MAX_RESULT_BYTES)
+    return Done(attempt.job, attempt.since_claim(), result)
 
 
 def _replace(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:

@@ -6,12 +6,13 @@ import difflib
 import fnmatch
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import conf
 from .exceptions import InvalidOption, InvalidPayload, UnknownJobType
-from .retries import DEFAULT_RETRY, Retry, RetryPolicy
+from .retries import DEFAULT_RETRY, Retry, RetryPolicy, delay_after
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
 
 # From Python 3.14 on, annotations are worked out when asked for; those under TYPE_CHECKING cannot be.
@@ -76,6 +77,38 @@ class JobType:
         bound.apply_defaults()
         return key(**self._by_name(bound))
 
+    # What a face of the queue may do differently for its own jobs.
+
+    @property
+    def what(self) -> str:
+        """How errors name it."""
+        return f"@job({self.name!r})"
+
+    def call(self, attempt: Any, payload: Mapping[str, Any]) -> Any:
+        """Call the function for an attempt; a coroutine if it is async."""
+        if self.takes_context:
+            return self.function(attempt.context(), **payload)
+        return self.function(**payload)
+
+    def result_of(self, value: Any) -> Any:
+        """What is stored of what the function returned."""
+        return value
+
+    def delay_after(self, exception: BaseException, job: Any) -> float | None:
+        """Seconds until the next attempt, None for never; see ``retries.delay_after``."""
+        return delay_after(self.retry, exception, job)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether ``begins`` and ``ends`` call code of others, which may use the database."""
+        return False
+
+    def begins(self, attempt: Any) -> None:
+        """Called just before the function."""
+
+    def ends(self, attempt: Any, outcome: Any) -> None:
+        """Called with what came of it, before that is written; for a failure inside its ``except``."""
+
     def _by_name(self, bound: inspect.BoundArguments) -> dict[str, Any]:
         """The arguments as one dict, what the function gathers in **kwargs too."""
         arguments: dict[str, Any] = {}
@@ -89,11 +122,9 @@ class JobType:
     def _payload_signature(self) -> inspect.Signature:
         """The function's signature without the context: what a payload may contain."""
         try:
-            signature = inspect.signature(self.function, **_UNEVALUATED)
+            signature = function_signature(self.function)
         except (TypeError, ValueError) as problem:
-            raise InvalidOption(
-                f"@job({self.name!r}): {problem}. Wrap it in a function of its own."
-            ) from None
+            raise InvalidOption(f"{self.what}: {problem}. Wrap it in a function of its own.") from None
         parameters = list(signature.parameters.values())
         if self.takes_context:
             if not parameters or parameters[0].name != "context":
@@ -105,13 +136,13 @@ class JobType:
         for parameter in parameters:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
                 raise InvalidOption(
-                    f"@job({self.name!r}): the argument {parameter.name!r} of {self.function.__qualname__} "
+                    f"{self.what}: the argument {parameter.name!r} of {self.function.__qualname__} "
                     "has no name in a payload. Make it an ordinary or keyword-only argument."
                 )
         return signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
 
     def _check_options(self) -> None:
-        what = f"@job({self.name!r})"
+        what = self.what
         if not isinstance(self.name, str) or not 1 <= len(self.name) <= JOB_TYPE_LENGTH:
             raise InvalidOption(f"{what}: a job type is text of 1 to {JOB_TYPE_LENGTH} characters.")
         check_whole("priority", self.priority, PRIORITY_MIN, PRIORITY_MAX, what)
@@ -134,6 +165,11 @@ class JobType:
                 )
 
 
+def function_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Its signature, without a look at what its annotations mean."""
+    return inspect.signature(function, **_UNEVALUATED)
+
+
 def check_whole(name: str, value: Any, least: int, most: int, what: str = "") -> None:
     """Raise ``InvalidOption`` unless ``value`` is a whole number from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -142,6 +178,11 @@ def check_whole(name: str, value: Any, least: int, most: int, what: str = "") ->
 
 
 _types: dict[str, JobType] = {}
+#: Types that a resolver found by their name; apart from the registered, since these can be looked for again.
+_found: dict[str, JobType] = {}
+
+Resolver = Callable[[str], JobType | None]
+_resolvers: list[Resolver] = []
 
 
 def register(job_type: JobType) -> None:
@@ -153,16 +194,37 @@ def register(job_type: JobType) -> None:
             f"{_place(job_type.function)}. A job type names exactly one handler: rename one."
         )
     _types[job_type.name] = job_type
+    _found.clear()
 
 
 def unregister(name: str) -> None:
     """Forget a type; for tests that register one."""
     _types.pop(name, None)
+    _found.clear()
+
+
+def resolve_by(resolver: Resolver) -> None:
+    """Ask ``resolver`` for types that nobody has registered. It is asked often, and has to be quick."""
+    if resolver not in _resolvers:
+        _resolvers.append(resolver)
+
+
+def forget_found() -> None:
+    """Look again for what resolvers found, and for what aliases lead to."""
+    _found.clear()
 
 
 def find(name: str) -> JobType | None:
-    """The type of that name, if its handler is registered in this process."""
-    return _types.get(name)
+    """The type of that name, or of the one that JOBQUEUE["ALIASES"] names for it, if it is known here."""
+    return _types.get(name) or _found.get(name) or _look_for(name)
+
+
+def _look_for(name: str) -> JobType | None:
+    target = conf.current().ALIASES.get(name, name)
+    job_type = _types.get(target) or next(filter(None, (resolve(target) for resolve in _resolvers)), None)
+    if job_type is not None:
+        _found[name] = job_type
+    return job_type
 
 
 def get(name: str, external: Sequence[str] = ()) -> JobType | None:
@@ -170,7 +232,7 @@ def get(name: str, external: Sequence[str] = ()) -> JobType | None:
 
     Raises ``UnknownJobType`` with the nearest names for any other.
     """
-    job_type = _types.get(name)
+    job_type = find(name)
     if job_type is None and not any(fnmatch.fnmatchcase(name, pattern) for pattern in external):
         raise UnknownJobType(name, difflib.get_close_matches(str(name), _types, n=3))
     return job_type
@@ -181,9 +243,15 @@ def all_types() -> list[JobType]:
     return [_types[name] for name in sorted(_types)]
 
 
+def names_of(kinds: Collection[bool]) -> list[str]:
+    """The names, aliases among them, of the types that are of one of these kinds: async or not."""
+    known = {**_found, **_types}
+    return sorted(name for name, one in known.items() if one.is_async in kinds)
+
+
 def kinds() -> set[bool]:
     """Which kinds of handlers there are: True for async, False for plain ones."""
-    return {one.is_async for one in _types.values()}
+    return {one.is_async for one in (*_types.values(), *_found.values())}
 
 
 def _place(function: Callable[..., Any]) -> str:

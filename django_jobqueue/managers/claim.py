@@ -43,6 +43,9 @@ class ClaimedJob(NamedTuple):
     lock_key: str | None
     payload_text: str
     context_text: str
+    created: Any = None  # when it was enqueued, as the database gave it
+    errors_text: str | None = None  # those of earlier attempts; None at the first claim
+    worker_id: str = ""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -50,10 +53,18 @@ class ClaimedJob(NamedTuple):
         payload: dict[str, Any] = decode(self.payload_text)
         return payload
 
+    @property
+    def context(self) -> dict[str, Any]:
+        """What travelled with the job, decoded anew at each look."""
+        context: dict[str, Any] = decode(self.context_text)
+        return context
 
-#: The columns of a ``ClaimedJob``, in order.
-CLAIMED_COLUMNS = (*ClaimedJob._fields[:-2], "payload", "context")
-WIDTH = len(CLAIMED_COLUMNS)
+
+#: The columns of a ``ClaimedJob`` that every database gives alike, in order.
+CLAIMED_COLUMNS = (*ClaimedJob._fields[:-5], "payload", "context")
+#: Most jobs are claimed once.
+EARLIER_ERRORS = "CASE WHEN fence > 1 THEN errors END"
+WIDTH = len(ClaimedJob._fields) - 1
 
 
 class ClaimMoves(Moves):
@@ -108,8 +119,10 @@ class ClaimMoves(Moves):
         """
         to_id = self._database.to_id
         mark_time = self._database.mark_time
-        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time) if mark_time else CLAIMED_COLUMNS)
-        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH])) for row in rows]
+        columns = (*CLAIMED_COLUMNS, self._database.created_at, EARLIER_ERRORS)
+        rows = self.claim_rows(request, (*columns, mark_time) if mark_time else columns)
+        worker = request.worker_id
+        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH], worker)) for row in rows]
         if not mark_time:
             return jobs, []
         last = {

@@ -241,8 +241,7 @@ class Poller(Service):
         limit = min(limit, self._holdings.room, MOST_CLAIMED)
         if self._options.max_jobs is not None:
             limit = min(limit, self._options.max_jobs - self.claimed)
-        full_types = [one.name for one in registry.all_types() if one.is_async in full]
-        return limit, [*self._unknown, *full_types], bool(full)
+        return limit, [*self._unknown, *registry.names_of(full)], bool(full)
 
     def _note(self, jobs: Sequence[ClaimedJob], took: float, past_full: bool) -> None:
         """Learn from a claim: how many of each kind come, and what looking past the full kind costs."""
