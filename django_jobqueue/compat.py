@@ -24,6 +24,7 @@ if TYPE_CHECKING or django.VERSION >= (6, 0):
         InvalidTask,
         InvalidTaskBackend,
         TaskResultDoesNotExist,
+        TaskResultMismatch,
     )
     from django.tasks.signals import (
         log_task_finished,
@@ -41,7 +42,7 @@ else:
         from django_tasks.base import task as django_task
         from django_tasks.exceptions import InvalidTaskBackendError as InvalidTaskBackend
         from django_tasks.exceptions import InvalidTaskError as InvalidTask
-        from django_tasks.exceptions import TaskResultDoesNotExist
+        from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch
         from django_tasks.signals import (
             log_task_finished,
             log_task_started,
@@ -78,6 +79,7 @@ __all__ = [
     "TaskError",
     "TaskResult",
     "TaskResultDoesNotExist",
+    "TaskResultMismatch",
     "TaskResultStatus",
     "django_task",
     "log_task_finished",

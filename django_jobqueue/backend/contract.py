@@ -19,6 +19,7 @@ from ..compat import (
     TaskResultDoesNotExist,
 )
 from ..conf import current
+from ..exceptions import InvalidOption
 from ..states import JOB_TYPE_LENGTH, QUEUE_LENGTH
 from . import results, signals
 from .options import DEFAULTS, WORDS, JobQueueTask, check_options, known
@@ -71,7 +72,10 @@ class JobQueueBackend(BaseTaskBackend):
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[AnyResult]:
         """A job for each ``(args, kwargs)``; the results come in that order. All are stored, or none."""
         self.validate_task(task)
-        made = store(task, self.alias, calls)
+        try:
+            made = store(task, self.alias, calls)
+        except InvalidOption as problem:  # a key that a function made
+            raise InvalidTask(str(problem)) from None
         for result, is_new in made:
             if is_new:
                 signals.enqueued(type(self), result)

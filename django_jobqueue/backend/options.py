@@ -93,8 +93,8 @@ def task(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Raises ``InvalidTask`` for a value that is out of range, ``TypeError`` for a word that nobody knows.
     """
+    known(options, ("priority", "queue_name", "backend", "takes_context", "run_after", *WORDS), "@task")
     own = {word: options.pop(word) for word in WORDS if word in options}
-    known(options, ("priority", "queue_name", "backend", "takes_context", "run_after"), "@task")
 
     def decorate(function: Callable[..., Any]) -> Any:
         made = django_task(**options)(function)

@@ -14,8 +14,9 @@ from ..context import TASK
 from ..databases.clock import from_database
 from ..exceptions import JobCancelled, JobExpired, UnknownTypeHere
 from ..managers.claim import ClaimedJob
+from ..managers.rescue import expired_reason
 from ..payloads import decode
-from ..states import DEFAULT_QUEUE, JobStatus
+from ..states import JobStatus
 from .lookup import declared
 from .options import JobQueueTask, from_json, restored, values_of
 
@@ -137,7 +138,7 @@ def _reason(job: Job) -> list[TaskError]:
     last = job.errors[-1] if job.errors else None
     if isinstance(last, dict) and job.last_error.endswith(str(last.get("message"))):
         return []  # it was asked to stop, and raised
-    kind = JobExpired if job.last_error.startswith(f"{JobExpired.__module__}.JobExpired") else JobCancelled
+    kind = JobExpired if job.last_error == expired_reason() else JobCancelled
     path = f"{kind.__module__}.{kind.__qualname__}"
     return [TaskError(exception_class_path=path, traceback=job.last_error)]
 
@@ -166,4 +167,5 @@ def _vanished(path: str) -> tuple[type[AnyTask], dict[str, Any]]:
         raise ImportError(f"There is no task {path!r} here: removed, renamed, or served by other code.")
 
     gone.__module__, gone.__qualname__, gone.__name__ = module, name, name
-    return JobQueueTask, {"func": gone, "priority": 0, "queue_name": DEFAULT_QUEUE}
+    # Every field that Django 6.0 has no default for.
+    return JobQueueTask, {"func": gone, "run_after": None, "takes_context": False}

@@ -144,3 +144,8 @@ def surroundings() -> list[str | None]:
 @task(priority=7, queue_name="default")
 def urgent() -> None:
     """Before others."""
+
+
+@task
+def no_backoff() -> None:
+    raise LookupError("again")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.test import override_settings
 from django.utils import timezone, translation
 
 from django_jobqueue.backend import JobQueueBackend
@@ -15,7 +14,6 @@ from django_jobqueue.compat import TASKS_LOGGER, TaskContext, TaskResultStatus, 
 from django_jobqueue.models import Job, JobStatus
 from tests.execution.runner import WORKER
 from tests.tasks import sample
-from tests.tasks.conftest import BACKEND
 
 READY, RUNNING, FAILED, SUCCESSFUL = TaskResultStatus
 
@@ -125,13 +123,6 @@ def test_a_back_off_of_the_call_goes_before_that_of_the_task(run: Any) -> None:
     result = run(sample.backs_off.using(backoff=sample.give_up).enqueue())
 
     assert (result.status, result.attempts, sample.asked) == (FAILED, 1, [])
-
-
-def test_a_back_off_of_the_backend_serves_tasks_that_have_none(run: Any) -> None:
-    options = {"max_attempts": 2, "backoff": "tests.tasks.sample.note_backoff"}
-    with override_settings(TASKS={"default": {"BACKEND": BACKEND, "OPTIONS": options}}):
-        result = run(sample.look.using().enqueue(object) if False else sample.noop.enqueue())
-        assert Job.objects.get(pk=result.id).max_attempts == 2
 
 
 def test_an_exception_that_is_never_retried_ends_the_task(run: Any) -> None:
