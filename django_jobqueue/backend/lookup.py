@@ -55,11 +55,16 @@ def _is_absent(module_path: str, problem: Exception) -> bool:
     return isinstance(problem, ModuleNotFoundError) and f"{module_path}.".startswith(f"{missing}.")
 
 
-def _forget(*, setting: str, **kwargs: object) -> None:
+def forget() -> None:
+    """Look for everything anew."""
+    _declared.clear()
+    _missing.clear()
+    registry.forget_found()
+
+
+def _on_setting(*, setting: str, **kwargs: object) -> None:
     if setting in ("TASKS", "JOBQUEUE"):
-        _declared.clear()
-        _missing.clear()
-        registry.forget_found()
+        forget()
 
 
-setting_changed.connect(_forget, dispatch_uid="django_jobqueue.backend.lookup")
+setting_changed.connect(_on_setting, dispatch_uid="django_jobqueue.backend.lookup")

@@ -23,6 +23,7 @@ WORKLOADS = (
     "flat",
     "idle",
     "wakeup",
+    "tasks",
     "processes",
 )
 #: The batch of the raw loop that ratios are to.

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.utils import timezone, translation
 
-from django_jobqueue import Retry, task
+from django_jobqueue import DeadJob, Retry, RetryJob, SnoozeJob, task
 
 #: What the back-off function was given.
 asked: list[tuple[BaseException, Any]] = []
@@ -149,3 +149,15 @@ def urgent() -> None:
 @task
 def no_backoff() -> None:
     raise LookupError("again")
+
+
+@task(takes_context=True, max_attempts=3, backoff=Retry(base=0))
+def one_in_twenty_fails_once(context: Any, n: int) -> int:
+    if n % 20 == 0 and context.attempt == 1:
+        raise LookupError(f"{n} at first")
+    return n * 2
+
+
+@task(max_attempts=3)
+def steering(what: str) -> None:
+    raise {"retry": RetryJob(90), "snooze": SnoozeJob(90), "dead": DeadJob("enough")}[what]

@@ -159,6 +159,19 @@ def test_language_and_time_zone_go_with_the_task(run: Any) -> None:
     assert run(result).return_value == ["de", "Asia/Kolkata"]
 
 
+@pytest.mark.parametrize(
+    ("what", "status", "attempts"), [("retry", READY, 1), ("snooze", READY, 0), ("dead", FAILED, 1)]
+)
+def test_a_task_steers_its_job_by_raising(
+    run: Any, what: str, status: TaskResultStatus, attempts: int
+) -> None:
+    result = run(sample.steering.enqueue(what))
+
+    assert (result.status, result.attempts, len(result.errors)) == (status, attempts, attempts)
+    due = Job.objects.get(pk=result.id).run_after - timezone.now()
+    assert (due > timedelta(seconds=80)) is (status == READY)
+
+
 # The signals of tasks, and Django's log.
 
 
