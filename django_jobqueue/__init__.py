@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .dedupe import Dedupe
 from .exceptions import DeadJob, RetryJob, SnoozeJob
 from .handlers import job
 from .retries import Retry
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["DeadJob", "Retry", "RetryJob", "SnoozeJob", "job", "task"]
+__all__ = ["DeadJob", "Dedupe", "Retry", "RetryJob", "SnoozeJob", "job", "task"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ from django.utils.module_loading import import_string
 
 from . import conf, logs
 from .payloads import decode
+from .registry import TIMEOUT_KEY
 
 #: The key of what the Tasks API wants to know of a job; nothing is restored from it.
 TASK = "task"
@@ -81,7 +82,7 @@ _NOTHING = contextlib.nullcontext()
 @functools.lru_cache(maxsize=64)
 def _is_plain(text: str) -> bool:
     """Whether nothing in it is to be restored. Most jobs of tasks have the same text."""
-    return set(decode(text)) <= {TASK}
+    return set(decode(text)) <= {TASK, TIMEOUT_KEY}
 
 
 @contextlib.contextmanager

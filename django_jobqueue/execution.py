@@ -14,7 +14,7 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
 
-from . import conf, logs, registry, signals
+from . import conf, interrupts, logs, registry, signals
 from .context import restored
 from .databases import is_spoiled
 from .exceptions import ClaimLost, SnoozeJob
@@ -44,13 +44,16 @@ class Attempt:
         "cancelled",
         "claimed",
         "ended",
+        "interruption",
         "job",
         "lapses",
+        "limit",
         "lost",
         "note",
         "on_settled",
         "progress",
         "report",
+        "runner",
         "slot",
         "started",
         "worker_id",
@@ -65,6 +68,9 @@ class Attempt:
         self.ended = False  # its outcome is on the way to the table
         self.cancelled = False  # somebody asked it to stop
         self.lost = False  # somebody else has it, or a person ended it
+        self.limit: float | None = None  # seconds that the handler may run
+        self.runner: Any = None  # the thread (its id) or task of the handler, exactly while that runs
+        self.interruption: interrupts.Interruption | None = None
         self.progress: float | None = None
         self.note = ""
         self.report: Callable[[Attempt], None] | None = None  # called when progress changed
@@ -77,7 +83,10 @@ class Attempt:
 
     def context(self) -> JobContext:
         """What the handler sees."""
-        return JobContext(self.job, self._report, lambda: self.cancelled or self.lost)
+        return JobContext(self.job, self._report, self._is_to_end)
+
+    def _is_to_end(self) -> bool:
+        return self.cancelled or self.lost or self.interruption is not None
 
     def _report(self, progress: float | None, note: str) -> None:
         self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
@@ -124,6 +133,7 @@ async def execute_async(attempt: Attempt) -> Outcome:
 def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
     """What becomes of a job whose handler raised ``exception``. Never raises, whatever that is."""
     started = attempt.since_claim()
+    exception = interrupts.ended_by(exception, attempt)
     if isinstance(exception, SnoozeJob) and isinstance(exception.delay, float):
         return Snoozed(attempt.job, started, delay=exception.delay)
     trace = exception.__traceback__
@@ -178,7 +188,8 @@ def _leave_connections(attempt: Attempt) -> None:
     here = connections.all(initialized_only=True)
     for connection in here:
         connection.queries_log.clear()
-        if is_spoiled(connection):
+        # An interrupted handler may have left its connection between two lines of the driver.
+        if is_spoiled(connection) or attempt.interruption is not None:
             _replace(connection, attempt)
         else:
             connection.close_if_unusable_or_obsolete()
@@ -192,7 +203,13 @@ def _announce_start(attempt: Attempt, job_type: JobType) -> None:
 
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
     with restored(attempt.job):
-        result = _call(job_type, attempt)
+        attempt.runner = threading.get_ident()
+        try:
+            result = _call(job_type, attempt)
+        finally:
+            attempt.runner = None
+            if attempt.interruption is not None:
+                interrupts.absorb(attempt.interruption)
     outcome = _done(job_type, attempt, result)
     job_type.ends(attempt, outcome)
     return outcome
@@ -202,7 +219,11 @@ async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
     in_thread = job_type.is_watched or signals.has_listeners(signals.job_started, Job)
     await _called(in_thread, _announce_start, attempt, job_type)
     with restored(attempt.job):
-        result = await _call(job_type, attempt)
+        attempt.runner = asyncio.current_task()
+        try:
+            result = await _call(job_type, attempt)
+        finally:
+            attempt.runner = None
     outcome = _done(job_type, attempt, result)
     await _called(job_type.is_watched, job_type.ends, attempt, outcome)
     return outcome

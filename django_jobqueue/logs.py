@@ -15,7 +15,7 @@ def enqueued(jobs: Iterable[Any]) -> None:
     if not logger.isEnabledFor(logging.DEBUG):
         return
     for job in jobs:
-        how = "enqueued" if job.created else "already active by its dedupe key"
+        how = "enqueued" if job.created else "found by its dedupe key"
         logger.debug("Job %s (%s) %s in queue %s", job.id, job.job_type, how, job.queue)
 
 
@@ -45,11 +45,12 @@ def unknown_type(job: Any, seconds: float) -> None:
     )  # fmt: skip
 
 
-def reaped(job: Any, worker_id: str, status: str) -> None:
+def reaped(job: Any, worker_id: str, status: str, text: str) -> None:
     """A job that had started was taken back from a lost worker."""
-    logger.warning(
-        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s",
-        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status,
+    logger.log(
+        logging.ERROR if status == "DEAD" else logging.WARNING,
+        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s (%s)",
+        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status, text,
     )  # fmt: skip
 
 
@@ -74,6 +75,20 @@ def context_hook_failed(key: str, job_type: str) -> None:
 def task_not_importable(path: str) -> None:
     """The module of a Task raised something of its own when it was imported."""
     logger.exception("The module of task %s cannot be imported: its jobs wait for a worker that can", path)
+
+
+def interrupted(job: Any, cause: BaseException) -> None:
+    """A running handler is ended from outside."""
+    logger.warning(
+        "Job %s (%s) is interrupted (%s): %s", job.id, job.job_type, type(cause).__qualname__, cause
+    )
+
+
+def not_ended(job: Any, seconds: float, remedy: str) -> None:
+    """A handler goes on though it was interrupted."""
+    logger.error(
+        "Job %s (%s) did not end within %s s of being interrupted: %s", job.id, job.job_type, seconds, remedy
+    )
 
 
 def connection_replaced(alias: str, job: Any) -> None:
@@ -113,6 +128,11 @@ def cannot_listen(error: BaseException) -> None:
     )
 
 
+def cannot_hear_ends(error: BaseException) -> None:
+    """Those who wait for jobs are not told of their ends; said once a watch."""
+    logger.warning("Cannot LISTEN for the ends of jobs, so they are looked for by polling: %s", error)
+
+
 def progress_refused(count: int, error: BaseException) -> None:
     """The database refused to store progress."""
     logger.warning("The progress of %s jobs cannot be stored and is dropped: %s", count, error)
@@ -147,6 +167,11 @@ def process_ended(pid: int | None, code: int | None, what: str) -> None:
         code,
         what,
     )
+
+
+def overdue(pid: int | None) -> None:
+    """A process does not see to a time limit, since a handler lets no other code run, say."""
+    logger.error("Worker process %s has not ended a job whose time is over: killed", pid)
 
 
 def process_replaced_in(seconds: float) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
 
 from asgiref.sync import sync_to_async
 
-from ..compat import AnyResult, AnyTask, InvalidTaskBackend, task_backends
+from ..compat import AnyResult, AnyTask, InvalidTaskBackend, TaskResultDoesNotExist, task_backends
+from ..exceptions import JobNotFound
 from .contract import JobQueueBackend
 from .storing import Call
 
@@ -37,6 +40,39 @@ def cancel(result: AnyResult, reason: str = "cancelled by code") -> bool:
 async def acancel(result: AnyResult, reason: str = "cancelled by code") -> bool:
     """``cancel`` for async code."""
     return await sync_to_async(cancel)(result, reason)
+
+
+def wait(result: AnyResult, timeout: float | timedelta) -> AnyResult:
+    """Wait until the task has finished, FAILED or SUCCESSFUL; the same result, refreshed.
+
+    ``timeout``: seconds or timedelta. Woken by NOTIFY on PostgreSQL and by ``data_version`` on SQLite, as
+    ``django_jobqueue.waiting.wait``. Raises ``WaitTimeout``; ``WaitInsideTransaction`` in an open
+    transaction, which may be the one that holds the enqueue; ``TaskResultDoesNotExist``.
+    """
+    from .. import waiting
+
+    with _of_a_task(result):
+        waiting.wait(result.id, timeout)
+    result.refresh()
+    return result
+
+
+async def wait_async(result: AnyResult, timeout: float | timedelta) -> AnyResult:
+    """``wait`` for async code; occupies no thread."""
+    from .. import waiting
+
+    with _of_a_task(result):
+        await waiting.wait_async(result.id, timeout)
+    await result.arefresh()
+    return result
+
+
+@contextlib.contextmanager
+def _of_a_task(result: AnyResult) -> Iterator[None]:
+    try:
+        yield
+    except JobNotFound as gone:
+        raise TaskResultDoesNotExist(result.id) from gone
 
 
 def _backend(alias: str) -> JobQueueBackend:

@@ -12,8 +12,9 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from ..compat import AnyTask, InvalidTask, Task, django_task, task_backends
+from ..dedupe import Dedupe, as_dedupe
 from ..exceptions import MAX_DELAY, InvalidOption, as_seconds
-from ..registry import Key, check_whole
+from ..registry import Key, check_timeout, check_whole
 from ..retries import Retry
 from ..states import KEY_LENGTH, MAX_ATTEMPTS_LIMIT
 
@@ -31,8 +32,9 @@ class JobQueueTask(AnyTask):
     backoff: Backoff = None
     timeout: float | timedelta | None = None  # seconds of one attempt
     dedupe_key: Key = None
+    dedupe: Dedupe | str | None = None
     lock_key: Key = None
-    expires_after: float | timedelta | None = None  # seconds from the enqueue: not started by then, cancelled
+    expires_after: float | timedelta | None = None  # seconds from the due time: not started by then, never
     atomic: bool = False
     never_retry: Sequence[type[BaseException]] = ()
 
@@ -40,6 +42,8 @@ class JobQueueTask(AnyTask):
         if isinstance(self.never_retry, list):
             object.__setattr__(self, "never_retry", tuple(self.never_retry))
         Task.__post_init__(self)  # not super(): a class with slots is not the one its methods were written in
+        if isinstance(self.dedupe, str):
+            object.__setattr__(self, "dedupe", as_dedupe(self.dedupe))
         for word in ("timeout", "expires_after"):
             if (value := getattr(self, word)) is not None:
                 object.__setattr__(self, word, as_seconds(value, word))
@@ -89,7 +93,8 @@ def task(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     of TASKS; "default"), ``takes_context`` (False). The queue's: ``max_attempts`` (starts), ``backoff``
     (a function ``(exception, task_result)``, its dotted path, or a ``Retry``), ``timeout`` (seconds or
     timedelta), ``dedupe_key`` and ``lock_key`` (text, or a function of the task's arguments),
-    ``expires_after`` (seconds or timedelta from the enqueue), ``atomic``, ``never_retry``.
+    ``dedupe`` ("return", "raise", "replace" or a ``Dedupe``), ``expires_after`` (seconds or timedelta from
+    the due time), ``atomic``, ``never_retry``.
 
     Raises ``InvalidTask`` for a value that is out of range, ``TypeError`` for a word that nobody knows.
     """
@@ -178,10 +183,10 @@ def backoff_of(value: Any) -> Any:
 
 def to_json(word: str, value: Any) -> Any:
     """An option of a call as it is stored. Raises ``InvalidTask`` for a function that no path leads to."""
+    if isinstance(value, Retry | Dedupe):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
     if word != "backoff" or value is None or isinstance(value, str):
         return value
-    if isinstance(value, Retry):
-        return vars(value)
     path = f"{value.__module__}.{getattr(value, '__qualname__', '?')}"
     try:
         found = import_string(path)
@@ -199,7 +204,17 @@ def from_json(word: str, value: Any) -> Any:
     """An option as it was before it was stored."""
     if word == "run_after" and value is not None:
         return datetime.fromisoformat(value)
-    return Retry(**value) if word == "backoff" and isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return Retry(**value) if word == "backoff" else Dedupe(**value)
+    return value
+
+
+def _check_timeout(word: str, value: Any, where: str) -> None:
+    check_timeout(value, where)
+
+
+def _check_dedupe(word: str, value: Any, where: str) -> None:
+    as_dedupe(value)
 
 
 def _check_attempts(word: str, value: Any, where: str) -> None:
@@ -248,8 +263,9 @@ def _check_exceptions(word: str, value: Any, where: str) -> None:
 _CHECKS: dict[str, Callable[[str, Any, str], None]] = {
     "max_attempts": _check_attempts,
     "backoff": _check_backoff,
-    "timeout": _check_span,
+    "timeout": _check_timeout,
     "dedupe_key": _check_key,
+    "dedupe": _check_dedupe,
     "lock_key": _check_key,
     "expires_after": _check_span,
     "atomic": _check_bool,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .. import conf
@@ -31,9 +30,13 @@ def store(task: AnyTask, alias: str, calls: Iterable[Call]) -> list[tuple[AnyRes
     """
     from ..models import Job
 
-    job_type = type_of(task)
-    facts = _facts(task, alias)
-    blueprint = Blueprint(job_type, _options(task, alias), capture(job_type.name, {TASK: facts}))
+    job_type = type_of(task, alias)
+    found = _declared(task)
+    facts = _facts(task, found, alias)
+    # A worker knows the timeout of a task that is just as it was declared.
+    timeout = None if found is task and found.backend == alias else job_type.limit
+    context = capture(job_type.name, {TASK: facts})
+    blueprint = Blueprint(job_type, _options(task, alias, timeout), context)
     payloads = [normalized(args, kwargs) for args, kwargs in calls]
     jobs = Job.objects.enqueue_as(blueprint, payloads)
     return [
@@ -57,37 +60,34 @@ def normalized(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]
     return payload
 
 
-def _options(task: AnyTask, alias: str) -> EnqueueOptions:
+def _options(task: AnyTask, alias: str, timeout: float | None) -> EnqueueOptions:
     """What the queue is told of every job of this Task."""
-    expires_after = _option(task, "expires_after", alias)
+    attempts = getattr(task, "max_attempts", None)
     return {
         "queue": task.queue_name,
         "priority": task.priority,
         "run_after": task.run_after,
-        "max_attempts": _option(task, "max_attempts", alias),
-        "expires_at": None if expires_after is None else timedelta(seconds=expires_after),
+        "max_attempts": default("max_attempts", alias) if attempts is None else attempts,
+        "timeout": timeout,
     }
 
 
-def _option(task: AnyTask, word: str, alias: str) -> Any:
-    value = getattr(task, word, None)
-    return default(word, alias) if value is None else value
-
-
-def _facts(task: AnyTask, alias: str) -> dict[str, Any]:
-    """What the worker and ``get_result`` are to know of this call besides its arguments.
-
-    That is what differs from the Task as it is declared. Raises ``InvalidTask`` if no worker could find it.
-    """
-    facts: dict[str, Any] = {"backend": alias}
+def _declared(task: AnyTask) -> AnyTask:
+    """The Task of that function as its module has it. Raises ``InvalidTask`` if no worker could find it."""
     found = getattr(sys.modules.get(task.func.__module__), task.func.__name__, None)
-    if found is task:
-        return facts
     if not isinstance(found, Task) or found.func is not task.func or task.func.__module__ == "__main__":
         raise InvalidTask(
             f"No worker could find this task: {task.module_path} is not it, but {found!r:.200}. "
             "Decorate the function with @task in a module that workers can import."
         )
+    return found
+
+
+def _facts(task: AnyTask, found: AnyTask, alias: str) -> dict[str, Any]:
+    """What the worker and ``get_result`` are to know besides the arguments: what is not as it is declared."""
+    facts: dict[str, Any] = {"backend": alias}
+    if found is task:
+        return facts
     for word in PER_CALL:
         value = getattr(task, word, None)
         if value != getattr(found, word, None) and not (word.endswith("_key") and callable(value)):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compat import AnyTask, InvalidTask, normalize_json, task_backends
-from ..exceptions import InvalidOption, InvalidPayload
+from ..dedupe import RETURN
+from ..exceptions import InvalidOption, InvalidPayload, TaskTimeout
 from ..registry import JobType, Key, function_signature
 from ..retries import DEFAULT_RETRY, Retry, delay_after
 from . import results, signals
@@ -21,6 +22,8 @@ from .running import RunningContext
 @dataclass(frozen=True, kw_only=True)
 class TaskType(JobType):
     """A Task's function and options. Its payload is ``{"args": […], "kwargs": {…}}``."""
+
+    timeout_error = TaskTimeout
 
     backoff: Any = None  # the Task's own
 
@@ -85,9 +88,12 @@ class TaskType(JobType):
         return signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
 
 
-def type_of(task: AnyTask) -> TaskType:
-    """The type of a Task's jobs. Raises ``InvalidTask`` for options that do not go together."""
-    options = tuple((word, getattr(task, word, usual)) for word, usual in _OF_TYPE.items())
+def type_of(task: AnyTask, alias: str | None = None) -> TaskType:
+    """The type of a Task's jobs, with what OPTIONS of its backend say, or of the backend ``alias``.
+
+    Raises ``InvalidTask`` for options that do not go together.
+    """
+    options = tuple((word, _option(task, word, alias or task.backend)) for word in _OF_TYPE)
     try:
         return _made(task.func, task.takes_context, options)
     except TypeError:  # a key function that has no hash
@@ -96,7 +102,16 @@ def type_of(task: AnyTask) -> TaskType:
         raise InvalidTask(str(problem)) from None
 
 
-_OF_TYPE = {"backoff": None, "dedupe_key": None, "lock_key": None, "atomic": False, "never_retry": ()}
+_OF_TYPE = {
+    "backoff": None,
+    "timeout": None,
+    "expires_after": None,
+    "dedupe_key": None,
+    "dedupe": RETURN,
+    "lock_key": None,
+    "atomic": False,
+    "never_retry": (),
+}
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -109,6 +124,17 @@ def _made(
         takes_context=takes_context,
         **dict(options),
     )
+
+
+def _option(task: AnyTask, word: str, alias: str) -> Any:
+    value = getattr(task, word, None)
+    if value is None and word in _DEFAULTS:
+        value = default(word, alias)
+    return _OF_TYPE[word] if value is None else value
+
+
+#: OPTIONS of a backend that its types have; back-off and attempts are looked up where they are needed.
+_DEFAULTS = ("timeout", "expires_after")
 
 
 def default(word: str, alias: str) -> Any:

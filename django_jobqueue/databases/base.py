@@ -55,6 +55,12 @@ class Dialect(ABC):
     def is_idle(self, connection: Connection) -> bool:
         """Whether the driver says that this connection is open and in no transaction."""
 
+    def keep_plans(self, connection: Connection) -> None:  # noqa: B027 - SQLite plans in microseconds
+        """Let the server keep the plans of statements that come again and again, if it safely can.
+
+        For a connection that was just made and that the caller alone uses.
+        """
+
     @abstractmethod
     def to_id(self, value: Any) -> UUID:
         """A job id as the database gave it."""

@@ -14,7 +14,7 @@ from .claiming import ClaimRequest
 from .clock import UTC, as_text, from_database, process_now_text
 from .database import Database
 from .holding import STARTED
-from .inserting import ON_CONFLICT, PLAIN, TARGET, NewJob
+from .inserting import ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -115,7 +115,10 @@ class SQLite(Database):
         now = datetime.datetime.now(UTC)
         row = self._insert_params(job, now)
         with connection.cursor() as cursor:
-            cursor.execute(self._insert_sql(job.dedupe_key is not None), row)
+            skips = job.dedupe.policy == "skip_for"
+            if skips:
+                row["since"] = as_text(now - datetime.timedelta(seconds=job.dedupe.seconds))
+            cursor.execute(self._insert_sql(job.dedupe_key is not None, skips), row)
             return _times(row, from_database(as_text(now))) if cursor.rowcount else None
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
@@ -132,10 +135,16 @@ class SQLite(Database):
             if job.dedupe_key is None
         }
 
-    def _insert_sql(self, keyed: bool) -> str:
+    def _insert_sql(self, keyed: bool, skips: bool = False) -> str:
         # Times are worked out here, not by strftime, which would cut them to milliseconds.
         values = ", ".join(f"%({name})s" for name in (*PLAIN, "status", "run_at", "expires_at", "now", "now"))
-        return f"INSERT INTO {JOB_TABLE} ({TARGET}) VALUES ({values}) {ON_CONFLICT if keyed else ''}"
+        row = f"VALUES ({values})"
+        if skips:
+            row = f"""
+                SELECT {values} WHERE NOT EXISTS (
+                    SELECT 1 FROM {JOB_TABLE}
+                    WHERE dedupe_key = %(dedupe_key)s AND {RECENT} AND created_at > %(since)s)"""
+        return f"INSERT INTO {JOB_TABLE} ({TARGET}) {row} {ON_CONFLICT if keyed else ''}"
 
     def _insert_params(self, job: NewJob, now: Instant) -> dict[str, Any]:
         def time(at: Instant | None, delay: float | None) -> str | None:

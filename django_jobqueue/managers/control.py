@@ -18,7 +18,7 @@ from .. import conf, signals
 from ..databases.base import Row
 from ..databases.clock import moment
 from ..databases.controlling import FACTS
-from ..databases.waking import wake_workers
+from ..databases.waking import tell_waiters, wake_workers
 from ..exceptions import InvalidOption
 from ..payloads import clean_text, encode_payload
 from ..registry import check_whole
@@ -138,8 +138,10 @@ class ControlMoves(SelectionMoves):
             moved = {self._database.to_id(row[0]): row for row in move(ids)}
             report.done += len(moved)
             report.refused += self._refusals([one for one in ids if one not in moved], reasons or {})
-            for row in moved.values():
-                tell(self._brief(row))
+            jobs = [self._brief(row) for row in moved.values()]
+            for job in jobs:
+                tell(job)
+            tell_waiters(self.db, [job.id for job in jobs if job.awaited and job.is_finished])
         return report
 
     def _chunks(self) -> Iterator[list[UUID]]:

@@ -43,7 +43,7 @@ def describe(exception: BaseException, trace: TracebackType | None = None) -> Fa
     return Failure(json.dumps(error), _fingerprint(path, trace), f"{path}: {message}" if message else path)
 
 
-def describe_cause(cause: type[Exception], message: str) -> Failure:
+def describe_cause(cause: type[BaseException], message: str) -> Failure:
     """A failure that the queue itself found: no handler raised it, so there is no traceback."""
     path = f"{cause.__module__}.{cause.__qualname__}"
     error = {"exception": path, "message": message, "traceback": ""}

@@ -25,7 +25,7 @@ from ..managers.outcomes import Failed, Outcome
 from ..models import Job
 from .holdings import Holdings
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, OwnConnection, Service
 
 #: Outcomes in one statement.
 BATCH = 500
@@ -65,6 +65,7 @@ class Settler(Service):
         self._held_up: list[Pair] = []  # whose rows are locked by somebody else
         self._give_up = threading.Event()
         self._announcer = Announcer(on_death)
+        self._connection = OwnConnection(options.alias)
 
     def put(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """This is how it ended; None: its outcome is written already."""
@@ -155,6 +156,7 @@ class Settler(Service):
 
     def _settle(self, batch: Sequence[Pair]) -> None:
         reset_queries()
+        self._connection.ensure()
         if self._changed:
             self._write_progress()  # the last word about a job comes before its end
         outcomes = [outcome for _, outcome in batch]

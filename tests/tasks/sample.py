@@ -1,6 +1,7 @@
 """Tasks that do what the tests of the backend want to see."""
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -161,3 +162,15 @@ def one_in_twenty_fails_once(context: Any, n: int) -> int:
 @task(max_attempts=3)
 def steering(what: str) -> None:
     raise {"retry": RetryJob(90), "snooze": SnoozeJob(90), "dead": DeadJob("enough")}[what]
+
+
+@task(timeout=0.5, max_attempts=1)
+def endless() -> None:
+    while True:
+        time.sleep(0.01)
+
+
+@task(timeout=0.5, max_attempts=1)
+async def endless_async() -> None:
+    while True:
+        await asyncio.sleep(0.01)

@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from django_jobqueue import Retry, task
+from django_jobqueue import Dedupe, Retry, task
 from django_jobqueue.backend import JobQueueTask, cancel, enqueue_many, with_options
 from django_jobqueue.backend.options import DEFAULTS, PER_CALL, WORDS
 from django_jobqueue.compat import (
@@ -19,7 +19,7 @@ from django_jobqueue.compat import (
     django_task,
     task_backends,
 )
-from django_jobqueue.exceptions import InvalidPayload
+from django_jobqueue.exceptions import DuplicateJob, InvalidPayload
 from django_jobqueue.models import Job, JobStatus
 from tests.tasks import sample
 from tests.tasks.conftest import BACKEND
@@ -32,6 +32,7 @@ OPTIONS: dict[str, Any] = {
     "backoff": Retry(base=2),
     "timeout": timedelta(seconds=30),
     "dedupe_key": "one",
+    "dedupe": Dedupe("raise"),
     "lock_key": "two",
     "expires_after": timedelta(hours=1),
     "atomic": True,
@@ -134,6 +135,32 @@ def test_a_dedupe_key_of_the_arguments_gives_back_the_active_task(heard: list[An
     assert [job.dedupe_key for job in Job.objects.order_by("id")] == ["report:7", "report:8"]
     assert {job.lock_key for job in Job.objects.all()} == {"reports"}
     assert [result.id for _, _, result in heard] == [first.id, other.id]
+
+
+def test_a_policy_says_what_a_taken_key_does() -> None:
+    first = sample.keyed.enqueue(7)
+    with pytest.raises(DuplicateJob):
+        sample.keyed.using(dedupe="raise").enqueue(7)
+
+    again = sample.keyed.using(dedupe="replace").enqueue(7, form="json")
+    assert (again.id, again.kwargs, Job.objects.count()) == (first.id, {"form": "json"}, 1)
+
+    later = sample.keyed.using(dedupe=Dedupe.debounce(timedelta(minutes=5))).enqueue(7)
+    assert later.id == first.id
+    assert job_of(first).run_after - timezone.now() > timedelta(minutes=4)
+    assert sample.keyed.get_result(first.id).task.dedupe == Dedupe.debounce(timedelta(minutes=5))
+
+
+def test_a_throttled_task_answers_with_the_finished_one(run: Any) -> None:
+    throttled = sample.keyed.using(dedupe=Dedupe.skip_for(timedelta(hours=1)))
+    first = run(throttled.enqueue(7))
+
+    again = throttled.enqueue(7)
+    assert (again.id, again.status, again.return_value) == (
+        first.id,
+        TaskResultStatus.SUCCESSFUL,
+        "7.csv",
+    )
 
 
 def test_a_dedupe_key_of_a_job_that_is_no_task_is_refused() -> None:
@@ -247,9 +274,10 @@ class Unhashable:
         ({"backoff": "no.such.function"}, "backoff='no.such.function' cannot be imported"),
         ({"backoff": "tests.tasks.sample.asked"}, "which is no function"),
         ({"backoff": 5}, "backoff=5 must be a function"),
-        ({"timeout": -1}, "timeout=-1 must be a timedelta or seconds, more than 0"),
-        ({"timeout": timedelta(0)}, "must be a timedelta or seconds, more than 0"),
-        ({"timeout": "1"}, "timeout='1' must be a timedelta or seconds"),
+        ({"timeout": -1}, "timeout=-1 must be seconds or a timedelta, from 0.1 s"),
+        ({"timeout": timedelta(0)}, "must be seconds or a timedelta, from 0.1 s"),
+        ({"timeout": "1"}, "timeout='1' must be seconds or a timedelta"),
+        ({"dedupe": "skip"}, "dedupe='skip' is no policy"),
         ({"expires_after": float("nan")}, "expires_after=nan must be"),
         ({"dedupe_key": "x" * 201}, "must be text of 1 to 200 characters"),
         ({"lock_key": ""}, "lock_key='' must be text of 1 to 200 characters"),
