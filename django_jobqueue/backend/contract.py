@@ -117,7 +117,8 @@ class JobQueueBackend(BaseTaskBackend):
         if not apps.is_installed("django_jobqueue"):
             yield Error(
                 f"TASKS[{self.alias!r}] uses the job queue, whose app is not installed.",
-                hint='Add "django_jobqueue" to INSTALLED_APPS and run manage.py migrate.',
+                hint='Add "django_jobqueue" to INSTALLED_APPS and run manage.py migrate. '
+                "See docs/reference/checks.md#jobqueue-e008",
                 id="jobqueue.E008",
             )
 
