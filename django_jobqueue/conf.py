@@ -28,6 +28,8 @@ class JobQueueSettings:
     DATABASE: str | None = None  # alias; None: what DATABASE_ROUTERS say for writing a Job
     QUEUES: Sequence[str] | None = None  # names that may be used; None: any
     EXTERNAL_TYPES: Sequence[str] = ()  # job types (or patterns, "billing:*") that other code serves
+    ALIASES: Mapping[str, str] = field(default_factory=dict)  # old name of a type -> its name now
+    CONTEXT_HOOKS: Sequence[str] = ()  # dotted paths of ContextHook classes: what else travels with a job
     MAX_ATTEMPTS: int = 3  # starts, unless the type or the call says otherwise
     MAX_PAYLOAD_BYTES: int = 1_048_576  # bytes of JSON
     MAX_RESULT_BYTES: int = 1_048_576  # bytes of JSON
@@ -59,6 +61,9 @@ class JobQueueSettings:
         """How long finished jobs of ``status`` are kept; None: for ever."""
         return self.RETENTION.get(status.name)
 
+
+#: Characters of a dotted path; far more than any has.
+PATH_LENGTH = 500
 
 KEYS = tuple(one.name for one in fields(JobQueueSettings))
 
@@ -94,6 +99,8 @@ def problems(given: Any) -> list[str]:
     found += _queue_problems(given.get("QUEUES"))
     found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()), JOB_TYPE_LENGTH)
     found += _names_problems("REDACT", given.get("REDACT", ()))
+    found += _names_problems("CONTEXT_HOOKS", given.get("CONTEXT_HOOKS", ()), PATH_LENGTH)
+    found += _alias_problems(given.get("ALIASES", {}))
     found += _retention_problems(given.get("RETENTION", {}))
     for key in ("UNKNOWN_TYPE_GRACE", "LATE_AFTER"):
         if not is_span(span := given.get(key, timedelta(0))):
@@ -131,6 +138,21 @@ def _names_problems(key: str, names: Any, most: int = QUEUE_LENGTH) -> list[str]
         for name in names
         if not isinstance(name, str) or not 1 <= len(name) <= most
     ]
+
+
+def _alias_problems(aliases: Any) -> list[str]:
+    example = '{"billing.tasks.send": "invoices.tasks.send"}'
+    if not isinstance(aliases, Mapping):
+        return [f'JOBQUEUE["ALIASES"]={aliases!r} must map old names of job types to new ones: {example}.']
+    found = []
+    for old, new in aliases.items():
+        found += _names_problems("ALIASES", [old, new], JOB_TYPE_LENGTH)
+        if new in aliases:
+            found.append(
+                f'JOBQUEUE["ALIASES"] leads from {old!r} to {new!r}, which is an old name itself. '
+                "Name the one that serves the jobs now."
+            )
+    return found
 
 
 def _retention_problems(retention: Any) -> list[str]:

@@ -172,8 +172,15 @@ class JobTimeout(JobInterrupted):
         return cls(f"ran longer than its timeout of {seconds:g} s")
 
 
+class TaskTimeout(JobTimeout):
+    """The same of a task of Django's API."""
+
+
 class JobCancelled(JobInterrupted):
-    """The handler was asked to stop, or its claim was lost, and it went on."""
+    """The handler was asked to stop, or its claim was lost, and it went on.
+
+    In the result of a task: it was cancelled, whether or not it had started.
+    """
 
 
 # Causes that the queue itself records on a job.

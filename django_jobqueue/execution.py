@@ -7,96 +7,31 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
-from django.utils import timezone, translation
 
 from . import conf, interrupts, logs, registry, signals
+from .attempts import Attempt
+from .context import restored
 from .databases import is_spoiled
 from .exceptions import ClaimLost, SnoozeJob
-from .handlers import JobContext
-from .managers.claim import ClaimedJob
 from .managers.failures import describe, next_delay
 from .managers.outcomes import Done, Failed, Outcome, Snoozed, UnknownHere
 from .models import Job
-from .payloads import clean_text, decode, encode_result
+from .payloads import decode, encode_result
 from .registry import JobType
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: Characters of a progress note that are kept.
-NOTE_LIMIT = 1_000
+R = TypeVar("R")
+
 #: Seconds for which a connection that was found usable after a job is not looked at before the next.
 STILL_USABLE = 1.0
-
-
-class Attempt:
-    """A claimed job while this process has it. Times are of the monotonic clock."""
-
-    __slots__ = (
-        "cancelled",
-        "claimed",
-        "ended",
-        "interruption",
-        "isolated",
-        "job",
-        "lapses",
-        "limit",
-        "lost",
-        "note",
-        "on_settled",
-        "progress",
-        "ran",
-        "report",
-        "runner",
-        "slot",
-        "started",
-        "worker_id",
-    )
-
-    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float, lapses: int = 0) -> None:
-        self.job = job
-        self.worker_id = worker_id
-        self.claimed = claimed  # just before the claim was sent
-        self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
-        self.started: float | None = None
-        self.ended = False  # its outcome is on the way to the table
-        self.ran = 0.0  # seconds; known when it has ended
-        self.cancelled = False  # somebody asked it to stop
-        self.lost = False  # somebody else has it, or a person ended it
-        self.limit: float | None = None  # seconds that the handler may run
-        self.isolated = False  # runs in a process of its own
-        self.runner: Any = None  # exactly while the handler runs: see interrupts
-        self.interruption: interrupts.Interruption | None = None
-        self.progress: float | None = None
-        self.note = ""
-        self.report: Callable[[Attempt], None] | None = None  # called when progress changed
-        self.on_settled: Callable[[], None] | None = None  # called when its outcome is written, or it is lost
-        self.slot = -1  # where the process keeps note of its start
-
-    def since_claim(self) -> float | None:
-        """Seconds from claim to start."""
-        return None if self.started is None else self.started - self.claimed
-
-    def context(self) -> JobContext:
-        """What the handler sees."""
-        return JobContext(self.job, self.progressed, self.is_to_end)
-
-    def is_to_end(self) -> bool:
-        """Whether the handler is to come to an end: asked, out of time, or for somebody else's job."""
-        return self.cancelled or self.lost or self.interruption is not None
-
-    def progressed(self, progress: float | None, note: str) -> None:
-        """The handler reports."""
-        self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
-        if self.report is not None:
-            self.report(self)
 
 
 def execute(attempt: Attempt, alias: str) -> Outcome | None:
@@ -138,6 +73,8 @@ async def execute_async(attempt: Attempt) -> Outcome:
         async with ThreadSensitiveContext() as own_thread:
             try:
                 return await _perform_async(attempt, job_type)
+            except BaseException as exception:
+                return await _called(job_type.is_watched, outcome_of, exception, attempt, job_type)
             finally:
                 # The ORM's synchronous part ran in a thread of this job alone, which ends with it. asgiref
                 # keeps it here once it was used; asking spares a thread for jobs without the ORM.
@@ -158,7 +95,12 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType | N
         trace = trace.tb_next  # where the handler begins
     failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
     job_type = job_type or registry.find(attempt.job.job_type)
-    return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
+    outcome = Failed(
+        attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type)
+    )
+    if job_type is not None:
+        job_type.ends(attempt, outcome)
+    return outcome
 
 
 def _as_a_request(
@@ -172,7 +114,7 @@ def _as_a_request(
         for connection in connections.all(initialized_only=True):
             connection.close_if_unusable_or_obsolete()
     try:
-        signals.announce(signals.job_started, Job, attempt.job)
+        _announce_start(attempt, job_type)
         return perform(attempt, job_type, alias)
     finally:
         if _thread.has_connections:
@@ -212,8 +154,13 @@ def _leave_connections(attempt: Attempt) -> None:
     _thread.has_connections = any(connection.connection is not None for connection in here)
 
 
+def _announce_start(attempt: Attempt, job_type: JobType) -> None:
+    signals.announce(signals.job_started, Job, attempt.job)
+    job_type.begins(attempt)
+
+
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
-    with _surroundings(attempt):
+    with restored(attempt.job):
         attempt.runner = threading.get_ident()
         try:
             result = _call(job_type, attempt)
@@ -221,26 +168,37 @@ def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
             attempt.runner = None
             if attempt.interruption is not None:
                 interrupts.absorb(attempt.interruption)
-    return _done(attempt, result)
+    outcome = _done(job_type, attempt, result)
+    job_type.ends(attempt, outcome)
+    return outcome
 
 
 def _perform_here(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
     if job_type.is_async:
         return async_to_sync(_perform_async)(attempt, job_type)
-    signals.announce(signals.job_started, Job, attempt.job)
+    _announce_start(attempt, job_type)
     return (_perform_atomic if job_type.atomic else _perform)(attempt, job_type, alias)
 
 
 async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
-    if signals.has_listeners(signals.job_started, Job):
-        await sync_to_async(signals.announce)(signals.job_started, Job, attempt.job)
-    with _surroundings(attempt):
+    in_thread = job_type.is_watched or signals.has_listeners(signals.job_started, Job)
+    await _called(in_thread, _announce_start, attempt, job_type)
+    with restored(attempt.job):
         attempt.runner = asyncio.current_task()
         try:
             result = await _call(job_type, attempt)
         finally:
             attempt.runner = None
-    return _done(attempt, result)
+    outcome = _done(job_type, attempt, result)
+    await _called(job_type.is_watched, job_type.ends, attempt, outcome)
+    return outcome
+
+
+async def _called(in_thread: bool, function: Callable[..., R], *args: Any) -> R:
+    """Call the function, in the job's own thread if it may use the ORM, and otherwise here."""
+    if in_thread:
+        return await sync_to_async(function)(*args)
+    return function(*args)
 
 
 def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
@@ -265,34 +223,12 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
 
 
 def _call(job_type: JobType, attempt: Attempt) -> Any:
-    payload = decode(attempt.job.payload_text)
-    if job_type.takes_context:
-        return job_type.function(attempt.context(), **payload)
-    return job_type.function(**payload)
+    return job_type.call(attempt, decode(attempt.job.payload_text))
 
 
-def _done(attempt: Attempt, result: Any) -> Done:
-    return Done(attempt.job, attempt.since_claim(), encode_result(result, conf.current().MAX_RESULT_BYTES))
-
-
-def _surroundings(attempt: Attempt) -> contextlib.AbstractContextManager[None]:
-    """The language and time zone that were active where the job was enqueued, if not the site's own."""
-    text = attempt.job.context_text
-    return _NO_CONTEXT if text == "{}" else _restored(decode(text))
-
-
-_NO_CONTEXT = contextlib.nullcontext()
-
-
-@contextlib.contextmanager
-def _restored(context: dict[str, Any]) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        if "language" in context:
-            stack.enter_context(translation.override(context["language"]))
-        if "time_zone" in context:
-            with contextlib.suppress(ZoneInfoNotFoundError, ValueError):
-                stack.enter_context(timezone.override(ZoneInfo(context["time_zone"])))
-        yield
+def _done(job_type: JobType, attempt: Attempt, value: Any) -> Done:
+    result = encode_result(job_type.result_of(value), conf.current().MAX_RESULT_BYTES)
+    return Done(attempt.job, attempt.since_claim(), result)
 
 
 def _replace(connection: BaseDatabaseWrapper) -> None:

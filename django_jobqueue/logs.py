@@ -87,6 +87,16 @@ def retry_rule_failed(job: Any) -> None:
     )
 
 
+def context_hook_failed(key: str, job_type: str) -> None:
+    """A hook that adds to a job's context raised."""
+    logger.exception("The context hook %r failed for a job of type %s, left without it", key, job_type)
+
+
+def task_not_importable(path: str) -> None:
+    """The module of a Task raised something of its own when it was imported."""
+    logger.exception("The module of task %s cannot be imported: its jobs wait for a worker that can", path)
+
+
 def interrupted(job: Any, cause: BaseException) -> None:
     """A running handler is ended from outside."""
     logger.warning(

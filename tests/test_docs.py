@@ -22,6 +22,7 @@ from django.core.management.base import BaseCommand
 from django.dispatch import Signal
 
 from django_jobqueue import checks, conf, exceptions, registry, signals
+from django_jobqueue.backend import contract
 from django_jobqueue.handlers import Handler, JobContext, job
 from django_jobqueue.management.commands import jobqueue
 from django_jobqueue.management.commands.runworker import Command
@@ -150,8 +151,8 @@ def test_every_exit_code_has_a_row() -> None:
 
 
 def test_every_check_has_a_heading_and_no_heading_lacks_its_check() -> None:
-    source = inspect.getsource(checks)
-    ids = {f"jobqueue.{number}" for number in re.findall(r'"([EWI]\d{3})"', source)}
+    source = inspect.getsource(checks) + inspect.getsource(contract)
+    ids = {f"jobqueue.{number}" for number in re.findall(r'"(?:jobqueue\.)?([EWI]\d{3})"', source)}
     told = {title for title in sections(page("checks")) if title.startswith("jobqueue.")}
 
     assert {title for title in told if "(removed)" not in title} == ids

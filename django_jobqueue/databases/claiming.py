@@ -56,6 +56,8 @@ class Claiming(Dialect):
     #: SQL of a job's due time for a mark, where it is of use to go on from one: where finished entries stay
     #: in the index for a while.
     mark_time: ClassVar[str] = ""
+    #: SQL of when a job was enqueued, as text where the driver takes long over a timestamp.
+    created_at: ClassVar[str] = "created_at"
 
     def claim(
         self, connection: BaseDatabaseWrapper, request: ClaimRequest, columns: Sequence[str]

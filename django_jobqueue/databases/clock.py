@@ -74,7 +74,8 @@ def from_database(value: Any) -> Instant | None:
     if value is None:
         return None
     if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(value).replace(tzinfo=UTC)
+        value = datetime.datetime.fromisoformat(value)
+        value = value if value.tzinfo else value.replace(tzinfo=UTC)
     if settings.USE_TZ:
         return as_utc(value)
     if timezone.is_aware(value):

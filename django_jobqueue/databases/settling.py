@@ -35,8 +35,13 @@ class Settling(Dialect):
     """
 
     def _started(self) -> str:
-        """When the handler started: the database's time of the claim plus the worker's own measure."""
-        return f"COALESCE({self.shifted('job.claimed_at', 'given.started')}, job.run_started_at)"
+        """When the handler started: the database's time of the claim plus the worker's own measure.
+
+        That begins before the claim is sent, so the sum may be a little late; never later than now.
+        """
+        started = self.shifted("job.claimed_at", "given.started")
+        started = f"CASE WHEN {started} > {self.now} THEN {self.now} ELSE {started} END"
+        return f"COALESCE({started}, job.run_started_at)"
 
     def complete(
         self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], wait: bool

@@ -15,13 +15,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .. import conf, signals
+from ..bounds import check_whole
 from ..databases.base import Row
 from ..databases.clock import moment
 from ..databases.controlling import FACTS
 from ..databases.waking import tell_waiters, wake_workers
 from ..exceptions import InvalidOption, as_seconds
 from ..payloads import clean_text, encode_payload
-from ..registry import check_whole
 from ..states import FINISHED, MOVES, PRIORITY_MAX, PRIORITY_MIN, JobStatus
 from .base import SelectionMoves
 from .failures import MESSAGE_LIMIT

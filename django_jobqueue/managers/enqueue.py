@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.db.models.base import ModelState
 
-from .. import logs, signals
+from .. import context, logs, signals
 from ..databases.base import Row
 from ..databases.clock import from_database
 from ..databases.inserting import NewJob
@@ -21,7 +21,7 @@ from ..exceptions import DuplicateJob, EnqueueContended, InvalidOption
 from ..payloads import decode
 from .base import open_transaction_elsewhere
 from .deduping import DedupeMoves
-from .preparing import Blueprint, EnqueueOptions, current_context, known_options, prepare
+from .preparing import Blueprint, EnqueueOptions, known_options, prepare
 
 if TYPE_CHECKING:
     from ..models import Job
@@ -57,7 +57,7 @@ class EnqueueMoves(DedupeMoves):
         Raises ``InvalidPayload``, ``UnknownJobType``, ``UnknownQueue`` or ``InvalidOption`` before
         anything is stored.
         """
-        new = prepare(job_type, payload, known_options(options), current_context())
+        new = prepare(job_type, payload, known_options(options), context.capture(job_type))
         return self._enqueue_or_wait([new])[0]
 
     def enqueue_many(
@@ -73,6 +73,13 @@ class EnqueueMoves(DedupeMoves):
         its own, and then so has every other with a key.
         """
         return self._enqueue_or_wait(_prepared(jobs, known_options(options)))
+
+    def enqueue_as(self, blueprint: Blueprint, payloads: Iterable[Mapping[str, Any]]) -> list[Job]:
+        """Make the jobs that a blueprint describes, one for each payload and in their order.
+
+        For faces of the queue with types of their own; ``enqueue`` and ``enqueue_many`` are for everybody.
+        """
+        return self._enqueue_or_wait([blueprint.job(payload) for payload in payloads])
 
     async def aenqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -231,7 +238,7 @@ def _prepared(
     jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], common: EnqueueOptions
 ) -> list[NewJob]:
     """Every item of ``enqueue_many``, checked; what many have in common is checked once."""
-    context = current_context()
+    contexts = functools.cache(context.capture)  # asked for once a type in this call
     blueprints: dict[str, Blueprint] = {}
     new = []
     for one in jobs:
@@ -239,12 +246,12 @@ def _prepared(
             job_type, payload = one
             blueprint = blueprints.get(job_type) if isinstance(job_type, str) else None
             if blueprint is None:
-                blueprint = blueprints[job_type] = Blueprint(job_type, common, context)
+                blueprint = blueprints[job_type] = Blueprint(job_type, common, contexts(str(job_type)))
             new.append(blueprint.job(payload))
         elif isinstance(one, Mapping) and "job_type" in one:
             options = {**common, **one}
             job_type, payload = options.pop("job_type"), options.pop("payload", None)
-            new.append(prepare(job_type, payload, known_options(options), context))  # type: ignore[arg-type]
+            new.append(prepare(job_type, payload, known_options(options), contexts(str(job_type))))  # type: ignore[arg-type]
         else:
             raise InvalidOption(
                 f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of "

@@ -198,11 +198,13 @@ class FinishMoves(Moves):
         )
         outcomes: list[Outcome] = []
         for job in held:
-            cause = JobTimeout if job.cancel_requested_at is None else JobCancelled
+            job_type = registry.find(job.job_type)
+            timeout = JobTimeout if job_type is None else job_type.timeout_error
+            cause = timeout if job.cancel_requested_at is None else JobCancelled
             failure = describe_cause(
                 cause, "it did not end when it was interrupted, so its process was ended"
             )
-            delay = next_delay(cause(), job, registry.find(job.job_type))
+            delay = next_delay(cause(), job, job_type)
             outcomes.append(Failed(job, failure=failure, delay=delay))
         self.settle(worker_id, outcomes)
 

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from django.conf import settings
-from django.utils import timezone, translation
-
 from .. import conf, registry
+from ..bounds import TIMEOUT_KEY, check_timeout, check_whole
 from ..databases.clock import Instant, moment
 from ..databases.inserting import NewJob
 from ..dedupe import RETURN, Dedupe, as_dedupe
 from ..exceptions import InvalidOption, UnknownQueue
 from ..payloads import encode_payload
-from ..registry import TIMEOUT_KEY, JobType, check_timeout, check_whole
+from ..registry import JobType
 from ..states import (
     DEFAULT_QUEUE,
     JOB_TYPE_LENGTH,
@@ -62,10 +60,9 @@ def prepare(
 class Blueprint:
     """What jobs of one type with the same options have in common, checked once for all of them."""
 
-    def __init__(self, job_type: str, options: EnqueueOptions, context: str) -> None:
+    def __init__(self, job_type: str | JobType, options: EnqueueOptions, context: str) -> None:
         using = conf.current()
-        check_text("job_type", job_type, JOB_TYPE_LENGTH)
-        self._type = registered = registry.get(job_type, using.EXTERNAL_TYPES)
+        self._type = registered = _type_of(job_type, using)
         self._max_bytes = using.MAX_PAYLOAD_BYTES
         self._given = options.get("dedupe_key"), options.get("lock_key")
         self._has_keys = self._given != (None, None) or (
@@ -79,7 +76,7 @@ class Blueprint:
         expires_at, expires_delay = _expires(options.get("expires_at"), registered, run_at, run_delay)
         # In the order of NewJob: before the payload, between it and the keys, after them.
         self._head = (
-            job_type,
+            job_type if isinstance(job_type, str) else job_type.name,
             _queue(options.get("queue"), registered, using),
             _priority(options.get("priority"), registered),
         )
@@ -111,6 +108,13 @@ class Blueprint:
         )
 
 
+def _type_of(job_type: str | JobType, using: conf.JobQueueSettings) -> JobType | None:
+    if isinstance(job_type, JobType):
+        return job_type
+    check_text("job_type", job_type, JOB_TYPE_LENGTH)
+    return registry.get(job_type, using.EXTERNAL_TYPES)
+
+
 def check_text(name: str, value: Any, most: int) -> None:
     """Raise ``InvalidOption`` unless ``value`` is storable text of 1 to ``most`` characters."""
     if not isinstance(value, str) or not 1 <= len(value) <= most:
@@ -125,18 +129,6 @@ def check_queue(name: Any, using: conf.JobQueueSettings) -> str:
     if using.QUEUES is not None and name not in using.QUEUES:
         raise UnknownQueue(name, using.QUEUES)
     return str(name)
-
-
-def current_context() -> str:
-    """JSON of what travels with a job: the active language and time zone, if not the site's own."""
-    context = {}
-    language = translation.get_language()
-    if language is not None and language != settings.LANGUAGE_CODE:
-        context["language"] = language
-    zone = timezone.get_current_timezone_name()
-    if zone != settings.TIME_ZONE:
-        context["time_zone"] = zone
-    return json.dumps(context) if context else "{}"
 
 
 def _expires(

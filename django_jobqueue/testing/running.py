@@ -14,9 +14,10 @@ from django.db import connections, transaction
 from django.test import TestCase
 
 from .. import signals
+from ..attempts import Attempt
 from ..databases.claiming import ClaimRequest
 from ..exceptions import JobControl
-from ..execution import Attempt, execute_here
+from ..execution import execute_here
 from ..managers.outcomes import Failed, Released, UnknownHere
 from ..models import Job
 from ..states import JobStatus

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from ..execution import Attempt
+from ..attempts import Attempt
 from .board import Board
 
 #: Seconds in which a job that brings its process down mostly does so.

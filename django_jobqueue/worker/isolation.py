@@ -22,7 +22,7 @@ from ..interrupts import SENT, Interruption, absorb, interrupt
 from .shutdown import die_with_parent
 
 if TYPE_CHECKING:
-    from ..execution import Attempt
+    from ..attempts import Attempt
     from ..managers.outcomes import Outcome
 
 #: Seconds between two looks at what passes between the processes: progress up, cancel down.
@@ -122,7 +122,7 @@ class Cell:
                 self.close()
                 raise interruption.cause
         elif begun and limit is not None and time.monotonic() >= begun / 1e9 + limit:
-            cause = JobTimeout.after(limit)
+            cause = attempt.out_of_time()
             logs.interrupted(attempt.job, cause)
             interrupt(attempt, cause)
         elif attempt.is_to_end():
@@ -191,7 +191,7 @@ def run(given: tuple[Any, ...], alias: str) -> Outcome | None:
 
 
 def _attempt_class() -> type[Attempt]:
-    from ..execution import Attempt
+    from ..attempts import Attempt
 
     class Isolated(Attempt):
         """Whose context reaches through to the parent."""
@@ -219,7 +219,7 @@ def _on_term(number: int, frame: FrameType | None) -> None:
     if attempt.runner is None or attempt.interruption is not None:
         return
     over = _Here.memory[END] == OUT_OF_TIME
-    cause = JobTimeout.after(attempt.limit) if over else JobCancelled("it was asked to stop")
+    cause = attempt.out_of_time() if over else JobCancelled("it was asked to stop")
     attempt.interruption = Interruption(cause)
     attempt.interruption.state = SENT
     raise cause

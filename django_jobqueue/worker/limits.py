@@ -8,8 +8,8 @@ from collections.abc import Callable
 from uuid import UUID
 
 from .. import interrupts, logs, registry
-from ..exceptions import JobCancelled, JobInterrupted, JobTimeout
-from ..execution import Attempt
+from ..attempts import Attempt
+from ..exceptions import JobCancelled, JobInterrupted
 from .holdings import Holdings
 from .options import WorkerOptions
 from .service import Service
@@ -48,7 +48,7 @@ class Limits(Service):
         for attempt in running:
             over, stop = self._over_at(attempt), self._stop_at(attempt)
             if now >= min(over, stop):
-                cause = JobTimeout.after(attempt.limit) if over <= stop else _cancel(attempt)
+                cause = attempt.out_of_time() if over <= stop else _cancel(attempt)
                 self._end(attempt, cause, min(over, stop))
         self.stuck &= {one.job.id for one in running}
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from django.db import Error, connections, reset_queries
 
 from .. import logs, registry
+from ..attempts import Attempt
 from ..databases.claiming import ClaimRequest
 from ..databases.waking import wake_workers
-from ..execution import Attempt
 from ..managers.claim import ClaimedJob
 from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
 from ..models import Job
@@ -252,8 +252,7 @@ class Poller(Service):
         limit = min(limit, self._holdings.room, MOST_CLAIMED)
         if self._options.max_jobs is not None:
             limit = min(limit, self._options.max_jobs - self.claimed)
-        full_types = [one.name for one in registry.all_types() if one.is_async in full]
-        return limit, [*self._unknown, *full_types], bool(full)
+        return limit, [*self._unknown, *registry.names_of(full)], bool(full)
 
     def _note(self, jobs: Sequence[ClaimedJob], took: float, past_full: bool) -> None:
         """Learn from a claim: how many of each kind come, and what looking past the full kind costs."""

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from ..execution import Attempt
+from ..attempts import Attempt
 from ..managers.outcomes import Outcome
 from .holdings import Holdings
 

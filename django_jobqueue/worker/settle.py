@@ -19,7 +19,7 @@ from django.db import (
 )
 
 from .. import logs, signals
-from ..execution import Attempt
+from ..attempts import Attempt
 from ..managers.failures import describe
 from ..managers.outcomes import Failed, Outcome
 from ..models import Job

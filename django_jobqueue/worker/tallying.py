@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.db import DataError, IntegrityError
 
 from .. import logs
-from ..execution import Attempt
+from ..attempts import Attempt
 from ..managers import Settlement, Tally
 from ..managers.outcomes import Done, Failed, Outcome
 from ..models import Statistic

@@ -11,7 +11,8 @@ from typing import Any
 from django.db import connections
 
 from .. import logs
-from ..execution import Attempt, execute
+from ..attempts import Attempt
+from ..execution import execute
 from .isolation import Cell
 from .pool import Pool
 

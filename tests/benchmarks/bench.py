@@ -91,6 +91,12 @@ class Bench:
         call(target, "enqueue_many", jobs=jobs, job_type=job_type)
         call(target, "tidy")
 
+    def fill_with_tasks(self, target: Target, jobs: int, name: str) -> None:
+        """So many due tasks through Django's API, and no other job."""
+        self.empty(target)
+        call(target, "enqueue_tasks", jobs=jobs, name=name)
+        call(target, "tidy")
+
 
 @contextmanager
 def connected(target: Target) -> Iterator[Callable[..., list[Any]]]:

@@ -69,6 +69,7 @@ GOALS = [
     *_rates("postgresql", "enqueue", enqueue=0.7),
     Goal("postgresql", "bulk", "enqueue_many", JOBS_PER_SECOND, RATIO, least=0.5),
     *_rates("postgresql", "drain", threads=0.8, two_processes=1.0, **{"async": 0.8}),
+    *_rates("postgresql", "tasks", tasks=0.6),
     Goal("postgresql", "latency", "runworker", "p50 ms", RATIO, most=1.3),
     Goal("postgresql", "latency", "runworker", "p99 ms", VALUE, most=10),
     Goal("postgresql", "snapshot", "threads", LAST_TENTH, VALUE, least=0.8),

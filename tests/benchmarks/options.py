@@ -24,6 +24,7 @@ WORKLOADS = (
     "pages",
     "idle",
     "wakeup",
+    "tasks",
     "processes",
 )
 #: The batch of the raw loop that ratios are to.

@@ -50,6 +50,20 @@ def enqueue_many(jobs: int, job_type: str = "bench:nothing", chunk: int = 1_000)
     return jobs / (time.perf_counter() - begun)
 
 
+def enqueue_tasks(jobs: int, name: str, chunk: int = 1_000) -> float:
+    """The same by Django's Tasks API, with the task of this name."""
+    from django_jobqueue.backend import enqueue_many
+
+    from .app import tasks
+
+    django.db.connection.ensure_connection()
+    begun = time.perf_counter()
+    for start in range(0, jobs, chunk):
+        size = min(chunk, jobs - start)
+        enqueue_many(getattr(tasks, name), [((n,), {}) for n in range(start, start + size)])
+    return jobs / (time.perf_counter() - begun)
+
+
 def enqueue_slowly(jobs: int, least: float, most: float) -> list[float]:
     """When each was about to be enqueued, by the system's monotonic clock; pauses of so many seconds."""
     from django_jobqueue.models import Job
@@ -211,6 +225,7 @@ TASKS: dict[str, Callable[..., Any]] = {
         migrate,
         enqueue,
         enqueue_many,
+        enqueue_tasks,
         enqueue_slowly,
         claim_cost,
         counts_cost,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 
-from django_jobqueue.execution import Attempt
+from django_jobqueue.attempts import Attempt
 from django_jobqueue.managers.claim import ClaimedJob
 from django_jobqueue.models import Job
 from django_jobqueue.worker.board import SIZE, SLOTS, Board

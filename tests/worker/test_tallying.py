@@ -141,7 +141,7 @@ def _request():  # type: ignore[no-untyped-def]
 
 
 def _attempt(claimed):  # type: ignore[no-untyped-def]
-    from django_jobqueue.execution import Attempt
+    from django_jobqueue.attempts import Attempt
 
     attempt = Attempt(claimed, "w", 0.0)
     attempt.started, attempt.ran = 0.1, 0.2
