@@ -1,7 +1,7 @@
 # Needs python3, make and the network. Each target makes its own environment in $(VENV).
 #   PYTHON=/path/to/python3     instead of the newest working one on PATH
 #   DJANGO="django~=6.0.0"      another Django than the newest that fits; give it a VENV of its own
-#   RUNS="sqlite postgresql"    only some of the suite's runs (scripts/test)
+#   RUNS="sqlite"               other runs of the suite than both databases (scripts/test)
 #   ARGS="-k claim"             more arguments for pytest; for the benchmark, its options
 VENV ?= .venv
 DJANGO ?=

@@ -33,6 +33,7 @@ class JobQueueSettings:
     MAX_RESULT_BYTES: int = 1_048_576  # bytes of JSON
     MAX_SNOOZES: int = 1_000  # per job; one more and it is dead
     MAX_RELEASES: int = 100  # given back without counting, per job; after that attempts count
+    MAX_CRASHES: int = 3  # workers that may die while one job runs; then it is dead, whatever its attempts
     UNKNOWN_TYPE_GRACE: timedelta = timedelta(days=1)  # dead if no worker knew the type for so long
     RETENTION: Mapping[str, timedelta | None] = field(  # status name -> kept for; None: for ever
         default_factory=lambda: {
@@ -47,8 +48,10 @@ class JobQueueSettings:
     LEASE: float = 60.0  # seconds a claim holds without renewal
     POLL_INTERVAL: float = 1.0  # seconds between two looks while idle
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
+    INTERRUPT_GRACE: float = 10.0  # seconds from asking a running job to stop to force, and on to replacing
     DURABLE_OUTCOMES: bool = False  # each outcome is written before the next job of its thread starts
     LATE_AFTER: timedelta = timedelta(minutes=5)  # a due job that waits for longer is warned of
+    REDACT: Sequence[str] = ()  # keys whose values are hidden in the admin, in logs and in stored errors
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
 
@@ -66,12 +69,14 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "MAX_RESULT_BYTES": (4, 256 * 1_048_576, "bytes"),
     "MAX_SNOOZES": (0, 30_000, "snoozes"),
     "MAX_RELEASES": (0, 30_000, "releases"),
+    "MAX_CRASHES": (1, 30_000, "crashes"),
     "PROCESSES": (1, 256, "processes"),
     "THREADS": (1, 1_000, "threads"),
     "ASYNC_CONCURRENCY": (1, 4_000, "coroutines"),
     "LEASE": (1, 86_400, "seconds"),
     "POLL_INTERVAL": (0.01, 3_600, "seconds"),
     "GRACE": (0, 86_400, "seconds"),
+    "INTERRUPT_GRACE": (0.1, 86_400, "seconds"),
 }
 
 
@@ -88,6 +93,7 @@ def problems(given: Any) -> list[str]:
         found += range_problem(f'JOBQUEUE["{key}"]', given[key], least, most, unit) if key in given else []
     found += _queue_problems(given.get("QUEUES"))
     found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()), JOB_TYPE_LENGTH)
+    found += _names_problems("REDACT", given.get("REDACT", ()))
     found += _retention_problems(given.get("RETENTION", {}))
     for key in ("UNKNOWN_TYPE_GRACE", "LATE_AFTER"):
         if not is_span(span := given.get(key, timedelta(0))):

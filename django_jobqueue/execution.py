@@ -16,7 +16,7 @@ from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
 from django.utils import timezone, translation
 
-from . import conf, logs, registry, signals
+from . import conf, interrupts, logs, registry, signals
 from .databases import is_spoiled
 from .exceptions import ClaimLost, SnoozeJob
 from .handlers import JobContext
@@ -43,14 +43,17 @@ class Attempt:
         "cancelled",
         "claimed",
         "ended",
+        "interruption",
         "job",
         "lapses",
+        "limit",
         "lost",
         "note",
         "on_settled",
         "progress",
         "ran",
         "report",
+        "runner",
         "slot",
         "started",
         "worker_id",
@@ -66,6 +69,9 @@ class Attempt:
         self.ran = 0.0  # seconds; known when it has ended
         self.cancelled = False  # somebody asked it to stop
         self.lost = False  # somebody else has it, or a person ended it
+        self.limit: float | None = None  # seconds that the handler may run
+        self.runner: Any = None  # the thread (its id) or task of the handler, exactly while that runs
+        self.interruption: interrupts.Interruption | None = None
         self.progress: float | None = None
         self.note = ""
         self.report: Callable[[Attempt], None] | None = None  # called when progress changed
@@ -78,7 +84,10 @@ class Attempt:
 
     def context(self) -> JobContext:
         """What the handler sees."""
-        return JobContext(self.job, self._report, lambda: self.cancelled or self.lost)
+        return JobContext(self.job, self._report, self._is_to_end)
+
+    def _is_to_end(self) -> bool:
+        return self.cancelled or self.lost or self.interruption is not None
 
     def _report(self, progress: float | None, note: str) -> None:
         self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
@@ -123,12 +132,13 @@ async def execute_async(attempt: Attempt) -> Outcome:
 def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
     """What becomes of a job whose handler raised ``exception``. Never raises, whatever that is."""
     started = attempt.since_claim()
+    exception = interrupts.ended_by(exception, attempt)
     if isinstance(exception, SnoozeJob) and isinstance(exception.delay, float):
         return Snoozed(attempt.job, started, delay=exception.delay)
     trace = exception.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
-    failure = describe(exception, trace or exception.__traceback__)
+    failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
     return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
 
 
@@ -173,7 +183,8 @@ def _leave_connections(attempt: Attempt) -> None:
     here = connections.all(initialized_only=True)
     for connection in here:
         connection.queries_log.clear()
-        if is_spoiled(connection):
+        # An interrupted handler may have left its connection between two lines of the driver.
+        if is_spoiled(connection) or attempt.interruption is not None:
             _replace(connection, attempt)
         else:
             connection.close_if_unusable_or_obsolete()
@@ -182,7 +193,13 @@ def _leave_connections(attempt: Attempt) -> None:
 
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
     with _surroundings(attempt):
-        result = _call(job_type, attempt)
+        attempt.runner = threading.get_ident()
+        try:
+            result = _call(job_type, attempt)
+        finally:
+            attempt.runner = None
+            if attempt.interruption is not None:
+                interrupts.absorb(attempt.interruption)
     return _done(attempt, result)
 
 
@@ -190,7 +207,11 @@ async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
     if signals.has_listeners(signals.job_started, Job):
         await sync_to_async(signals.announce)(signals.job_started, Job, attempt.job)
     with _surroundings(attempt):
-        result = await _call(job_type, attempt)
+        attempt.runner = asyncio.current_task()
+        try:
+            result = await _call(job_type, attempt)
+        finally:
+            attempt.runner = None
     return _done(attempt, result)
 
 

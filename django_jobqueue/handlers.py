@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from asgiref.sync import sync_to_async
 
 from . import registry
+from .dedupe import Dedupe, as_dedupe
 from .registry import JobType, Key
 from .retries import DEFAULT_RETRY, RetryPolicy
 from .states import DEFAULT_QUEUE
@@ -100,7 +102,10 @@ def job(
     max_attempts: int | None = None,
     retry: RetryPolicy = DEFAULT_RETRY,
     never_retry: Sequence[type[BaseException]] = (),
+    timeout: float | timedelta | None = None,
+    expires_after: float | timedelta | None = None,
     dedupe_key: Key = None,
+    dedupe: Dedupe | str = "return",
     lock_key: Key = None,
     atomic: bool = False,
     takes_context: bool = False,
@@ -110,8 +115,12 @@ def job(
     ``queue`` ("default"), ``priority`` (-100 … 100, higher first; 0), ``max_attempts`` (starts; None is
     JOBQUEUE["MAX_ATTEMPTS"]): for jobs that do not say otherwise. ``retry``: a ``Retry`` or a function
     ``(exception, job) -> seconds | None``. ``never_retry``: exceptions that make a job dead at once.
+    ``timeout`` (seconds or timedelta, 0.1 s to 30 days; None: no limit): a handler that runs longer is
+    interrupted by ``JobTimeout``, and its attempt failed. ``expires_after`` (seconds or timedelta): a job
+    that has not started so long after its due time is CANCELLED, unless the call names its ``expires_at``.
     ``dedupe_key``, ``lock_key``: text, or a function that gets the handler's arguments by name, defaults
-    filled in, and returns text or None.
+    filled in, and returns text or None. ``dedupe``: what an enqueue does when another job has the dedupe
+    key, "return", "raise", "replace", or a ``Dedupe``.
     ``atomic``: the handler runs in a transaction of the queue's database, and its writes and its
     completion are committed together or not at all; plain functions only. ``takes_context``: the first
     argument is named ``context`` and gets a ``JobContext``.
@@ -128,7 +137,10 @@ def job(
             max_attempts=max_attempts,
             retry=retry,
             never_retry=tuple(never_retry),
+            timeout=timeout,
+            expires_after=expires_after,
             dedupe_key=dedupe_key,
+            dedupe=as_dedupe(dedupe),
             lock_key=lock_key,
             atomic=atomic,
             takes_context=takes_context,
@@ -156,9 +168,10 @@ class JobContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody asked the job to stop, or its claim was lost. Look now and then.
+        """Whether somebody asked the job to stop, its time is over, or its claim was lost. Look now and then.
 
-        A handler that then returns is DONE with what it returns; one that raises is CANCELLED.
+        A handler that was asked to stop and then returns is DONE with what it returns; one that raises is
+        CANCELLED. One that does neither within JOBQUEUE["INTERRUPT_GRACE"] is interrupted.
         """
         return self._cancelled()
 

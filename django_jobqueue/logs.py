@@ -7,7 +7,21 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from .redaction import hides_anything, redact_text
+
 logger = logging.getLogger("django_jobqueue")
+
+
+def _hide_values(record: logging.LogRecord) -> bool:
+    """Take out of the line, and of a traceback with it, what JOBQUEUE["REDACT"] hides."""
+    if hides_anything():
+        record.msg, record.args = redact_text(record.getMessage()), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = redact_text(logging.Formatter().formatException(record.exc_info))
+    return True
+
+
+logger.addFilter(_hide_values)
 
 
 def enqueued(jobs: Iterable[Any]) -> None:
@@ -15,7 +29,7 @@ def enqueued(jobs: Iterable[Any]) -> None:
     if not logger.isEnabledFor(logging.DEBUG):
         return
     for job in jobs:
-        how = "enqueued" if job.created else "already active by its dedupe key"
+        how = "enqueued" if job.created else "found by its dedupe key"
         logger.debug("Job %s (%s) %s in queue %s", job.id, job.job_type, how, job.queue)
 
 
@@ -45,11 +59,12 @@ def unknown_type(job: Any, seconds: float) -> None:
     )  # fmt: skip
 
 
-def reaped(job: Any, worker_id: str, status: str) -> None:
+def reaped(job: Any, worker_id: str, status: str, text: str) -> None:
     """A job that had started was taken back from a lost worker."""
-    logger.warning(
-        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s",
-        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status,
+    logger.log(
+        logging.ERROR if status == "DEAD" else logging.WARNING,
+        "Job %s (%s) had started when worker %s was lost: attempt %s of %s is gone, the job is %s (%s)",
+        job.id, job.job_type, worker_id, job.attempts, job.max_attempts, status, text,
     )  # fmt: skip
 
 
@@ -63,6 +78,20 @@ def retry_rule_failed(job: Any) -> None:
     """A type's own retry function raised or answered nonsense."""
     logger.exception(
         "The retry function of %s failed for job %s; the default delay is used", job.job_type, job.id
+    )
+
+
+def interrupted(job: Any, cause: BaseException) -> None:
+    """A running handler is ended from outside."""
+    logger.warning(
+        "Job %s (%s) is interrupted (%s): %s", job.id, job.job_type, type(cause).__qualname__, cause
+    )
+
+
+def not_ended(job: Any, seconds: float, remedy: str) -> None:
+    """A handler goes on though it was interrupted."""
+    logger.error(
+        "Job %s (%s) did not end within %s s of being interrupted: %s", job.id, job.job_type, seconds, remedy
     )
 
 
@@ -101,6 +130,11 @@ def cannot_listen(error: BaseException) -> None:
         "that bypasses the pooler, or JOBQUEUE['LISTEN'] = False: %s",
         error,
     )
+
+
+def cannot_hear_ends(error: BaseException) -> None:
+    """Those who wait for jobs are not told of their ends; said once a watch."""
+    logger.warning("Cannot LISTEN for the ends of jobs, so they are looked for by polling: %s", error)
 
 
 def progress_refused(count: int, error: BaseException) -> None:
@@ -142,6 +176,11 @@ def process_ended(pid: int | None, code: int | None, what: str) -> None:
         code,
         what,
     )
+
+
+def overdue(pid: int | None) -> None:
+    """A process does not see to a time limit, since a handler lets no other code run, say."""
+    logger.error("Worker process %s has not ended a job whose time is over: killed", pid)
 
 
 def process_replaced_in(seconds: float) -> None:

@@ -95,10 +95,22 @@ def _check_inside(
             _check(item, f"{path}[{index}]", depth, error)
         return
     for key, item in value.items():
+        if _is_plain(key, item):
+            continue
         if not isinstance(key, str) or isinstance(key, Enum):
             raise error(path, f"the key {key!r} is not text; JSON would change it. Use str(key).")
         _check_text(key, f"{path} key {clean_text(key)!r}", error)
         _check(item, f"{path}.{key}", depth, error)
+
+
+def _is_plain(key: Any, item: Any) -> bool:
+    """Whether nothing can be wrong with them: true of most, and found without naming them first."""
+    if type(key) is not str or not key.isascii() or "\x00" in key:
+        return False
+    kind = type(item)
+    if kind is int:
+        return bool(-INT_PLAIN < item < INT_PLAIN)
+    return item is None or kind is bool or (kind is str and item.isascii() and "\x00" not in item)
 
 
 def _check_float(value: float, path: str, error: type[InvalidPayload]) -> None:

@@ -8,9 +8,12 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
-from .exceptions import InvalidOption, InvalidPayload, UnknownJobType
+from .dedupe import RETURN, Dedupe
+from .exceptions import InvalidOption, InvalidPayload, UnknownJobType, as_seconds
+from .payloads import decode
 from .retries import DEFAULT_RETRY, Retry, RetryPolicy
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
 
@@ -22,6 +25,11 @@ if sys.version_info >= (3, 14):
     _UNEVALUATED["annotation_format"] = Format.FORWARDREF
 
 Key = str | Callable[..., str | None] | None
+
+#: Seconds that a handler may be given: less is no time to look, more is no limit.
+TIMEOUT_MIN, TIMEOUT_MAX = 0.1, 30 * 86_400.0
+#: Under this key the timeout that a call gave its job travels in the job's context.
+TIMEOUT_KEY = "timeout"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +43,24 @@ class JobType:
     max_attempts: int | None = None  # None: JOBQUEUE["MAX_ATTEMPTS"] when the job is enqueued
     retry: RetryPolicy = DEFAULT_RETRY
     never_retry: tuple[type[BaseException], ...] = ()
+    timeout: float | timedelta | None = None  # that the handler may run
+    expires_after: float | timedelta | None = None  # from the due time: not started by then, never
     dedupe_key: Key = None
+    dedupe: Dedupe = RETURN
     lock_key: Key = None
     atomic: bool = False
     takes_context: bool = False
     is_async: bool = field(init=False)
+    limit: float | None = field(init=False)  # the timeout in seconds
+    lifetime: float | None = field(init=False)  # expires_after in seconds
     signature: inspect.Signature = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
         object.__setattr__(self, "signature", self._payload_signature())
+        object.__setattr__(self, "limit", check_timeout(self.timeout, f"@job({self.name!r})"))
+        lifetime = None if self.expires_after is None else as_seconds(self.expires_after, "expires_after")
+        object.__setattr__(self, "lifetime", lifetime)
         self._check_options()
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +91,13 @@ class JobType:
         bound = self.signature.bind(**payload)
         bound.apply_defaults()
         return key(**self._by_name(bound))
+
+    def limit_in(self, context_text: str) -> float | None:
+        """Seconds that the handler of a job with this context may run: what its call said, or the type."""
+        if TIMEOUT_KEY not in context_text:
+            return self.limit
+        limit: float | None = decode(context_text).get(TIMEOUT_KEY, self.limit)
+        return limit
 
     def _by_name(self, bound: inspect.BoundArguments) -> dict[str, Any]:
         """The arguments as one dict, what the function gathers in **kwargs too."""
@@ -139,6 +162,21 @@ def check_whole(name: str, value: Any, least: int, most: int, what: str = "") ->
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         where = f"{what}: " if what else ""
         raise InvalidOption(f"{where}{name}={value!r} must be a whole number from {least} to {most}.")
+
+
+def check_timeout(value: Any, what: str = "") -> float | None:
+    """The seconds of a timeout (a number or a timedelta; None: no limit). Raises ``InvalidOption``."""
+    if value is None:
+        return None
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not TIMEOUT_MIN <= seconds <= TIMEOUT_MAX:
+        where = f"{what}: " if what else ""
+        raise InvalidOption(
+            f"{where}timeout={value!r} must be seconds or a timedelta, from {TIMEOUT_MIN:g} s to 30 days. "
+            "Leave it out for no limit."
+        )
+    return float(seconds)
 
 
 _types: dict[str, JobType] = {}

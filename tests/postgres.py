@@ -20,6 +20,7 @@ import psycopg
 START_SECONDS = 30
 SETTINGS = {
     "listen_addresses": "",  # a socket in a folder of its own: no port to collide with
+    "fsync": "off",  # what is lost with the machine is lost with the test
     "log_line_prefix": "%m [%p] %a ",
     "log_lock_waits": "on",
     "max_connections": "200",

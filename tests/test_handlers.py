@@ -84,9 +84,9 @@ def test_every_option_reaches_the_type(define: Callable[..., Any]) -> None:
     assert job_type.never_retry == (KeyError,)
 
 
-def test_words_that_are_not_yet_built_are_refused(define: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="timeout"):
-        define("tests:later", timeout=5)(lambda: None)
+def test_words_that_nobody_knows_are_refused(define: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="backoff"):
+        define("tests:later", backoff=5)(lambda: None)
 
 
 @pytest.mark.django_db

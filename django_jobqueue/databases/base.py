@@ -56,6 +56,12 @@ class Dialect(ABC):
     def is_idle(self, connection: Connection) -> bool:
         """Whether the driver says that this connection is open and in no transaction."""
 
+    def keep_plans(self, connection: Connection) -> None:  # noqa: B027 - SQLite plans in microseconds
+        """Let the server keep the plans of statements that come again and again, if it safely can.
+
+        For a connection that was just made and that the caller alone uses.
+        """
+
     @abstractmethod
     def to_id(self, value: Any) -> UUID:
         """A job id as the database gave it."""
@@ -83,6 +89,10 @@ class Dialect(ABC):
     @abstractmethod
     def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
         """SQL: the JSON object ``document`` with more keys, each given as SQL."""
+
+    @abstractmethod
+    def with_first(self, document: str, key: str, value: str) -> str:
+        """SQL: the JSON object ``document`` with the JSON ``value`` under ``key``, unless it has that key."""
 
     @abstractmethod
     def appended(self, errors: str, entry: str) -> str:

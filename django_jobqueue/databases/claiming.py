@@ -122,7 +122,8 @@ class Claiming(Dialect):
         if request.keyed:
             conditions.append(
                 f"({job}.lock_key IS NULL OR NOT EXISTS (SELECT 1 FROM {JOB_TABLE} AS r "
-                f"WHERE r.lock_key = {job}.lock_key AND r.status = 2 AND r.lock_key IS NOT NULL))"
+                f"WHERE r.lock_key = {job}.lock_key AND r.status = 2 AND r.lock_key IS NOT NULL "
+                "LIMIT 1 OFFSET 0))"  # so it is asked key by key, and never of all running jobs at once
             )
         else:
             conditions.append(f"{job}.lock_key IS NULL")

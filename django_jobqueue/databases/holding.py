@@ -16,7 +16,10 @@ STARTED = {"job_id": "id", "age": "float"}
 PROGRESS = {"job_id": "id", "held_fence": "int", "progress": "float", "note": "text"}
 
 #: What ``reap`` answers with for each job.
-REAPED = "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at"
+REAPED = (
+    "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at, last_error, "
+    "awaited"
+)
 
 
 class Holding(Dialect):
@@ -68,33 +71,41 @@ class Holding(Dialect):
         self,
         connection: BaseDatabaseWrapper,
         size: int,
-        error: Mapping[str, object],
+        errors: Mapping[str, object],
         worker_id: str | None,
         exact: bool,
     ) -> list[Row]:
         """Take back jobs whose lease is over, or all of one lost worker.
 
-        A job recorded as started: the attempt counts. One never started gets it back. ``exact``: the
-        record is known to be complete, so a job not in it is no suspect. Answers with ``REAPED``.
+        A job recorded as started: the attempt counts, and too many of these make it DEAD. One never started
+        gets it back. ``exact``: the record is known to be complete, so a job not in it is no suspect.
+        ``errors``: that of a lost worker, and with names in ``poison_`` that of too many; and how many
+        that is. Answers with ``REAPED``.
         """
         # lease_until is not indexed, so that a renewal touches no index: this looks at all running jobs.
         where = f"job.status = 2 AND job.lease_until < {self.now}"
         if worker_id is not None:
             where = "job.status = 2 AND job.worker_id = %(worker_id)s"
         started = "job.run_started_at IS NOT NULL"
+        poison = f"({started} AND job.crashes + 1 >= %(poison_crashes)s)"
+        again = f"(NOT ({started}) OR (job.attempts < job.max_attempts AND NOT {poison}))"
+
+        def either(lost: str, too_many: str) -> str:
+            return f"CASE WHEN {poison} THEN {too_many} ELSE {lost} END"
+
         recorded = with_error(
             self,
-            self.json_param("error"),
-            "%(fingerprint)s",
-            "%(last_error)s",
+            either(self.json_param("error"), self.json_param("poison_error")),
+            either("%(fingerprint)s", "%(poison_fingerprint)s"),
+            either("%(last_error)s", "%(poison_last_error)s"),
             started="job.run_started_at",
             when=started,
         )
         assign = f"""
-            {ended(self, f"(NOT ({started}) OR job.attempts < job.max_attempts)")},
+            {ended(self, again)},
             attempts = CASE WHEN {started} THEN job.attempts ELSE job.attempts - 1 END,
             crashes = job.crashes + CASE WHEN {started} THEN 1 ELSE %(unstarted)s END,
             {recorded}"""
         sql = self.update_where(where, assign=assign, returning=REAPED, limit=True, skip_locked=True)
-        params = {**error, "size": size, "worker_id": worker_id, "unstarted": 0 if exact else 1}
+        params = {**errors, "size": size, "worker_id": worker_id, "unstarted": 0 if exact else 1}
         return self.run(connection, sql, params)

@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
-from .clock import from_database
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
-from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
 from .observing import OpenTransaction
+from .postgresql_arrays import ARRAYS, array_text
 from .postgresql_claim import LaneClaiming, by_key
+from .postgresql_insert import IS_RECENT, ArrayInserting
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
-
-_ARRAYS = {
-    "id": "uuid[]",
-    "int": "int[]",
-    "float": "float8[]",
-    "text": "text[]",
-    "json": "jsonb[]",
-    "time": "timestamptz[]",
-}
-
-
-def _plain_element(value: Any) -> str:
-    return "NULL" if value is None else str(value)
-
-
-def _quoted_element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-#: How a value of each kind is written inside the text of an array.
-_ELEMENTS: dict[str, Callable[[Any], str]] = {
-    "id": attrgetter("hex"),
-    "int": _plain_element,
-    "float": _plain_element,
-    "text": _quoted_element,
-    "json": _quoted_element,
-    "time": _quoted_element,
-}
-
 
 _LOCKED = by_key("SELECT locked_id FROM locked")
 
@@ -66,8 +34,19 @@ LOCK_IS_FREE = f"""
         RETURN NOT EXISTS (SELECT 1 FROM {JOB_TABLE} WHERE lock_key = key AND status = 2);
     END $$"""
 
+#: Times that a statement comes before the server is asked to keep its plan.
+PREPARED_AFTER = 2
+#: How plans are made that are kept: from no table's present size and no parameter, since both will be others.
+#: Every statement here has an index to go by, in its order, and takes milliseconds; compiling takes seconds.
+KEPT_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
 
-class PostgreSQL(LaneClaiming, Database):
+
+class PostgreSQL(LaneClaiming, ArrayInserting, Database):
     """Row locks, arrays as batches, advisory locks, NOTIFY."""
 
     # Not now(): in a long transaction that is the past. Not clock_timestamp(): it is volatile, so no index.
@@ -76,10 +55,27 @@ class PostgreSQL(LaneClaiming, Database):
 
     def prepare(self, connection: BaseDatabaseWrapper) -> None:
         self.run(connection, LOCK_IS_FREE)
+        self.run(connection, IS_RECENT)
 
     def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
         # 0 is IDLE; the others are a statement or transaction under way, or a connection that is closed.
         return bool(connection.connection.info.transaction_status == 0)
+
+    def keep_plans(self, connection: BaseDatabaseWrapper) -> None:
+        # Planning is two thirds of what a claim of one job takes. Django turns prepared statements off,
+        # since behind a pooler in transaction mode a name may mean somebody else's statement. A pooler
+        # makes up the process id that it tells at the start: so whether this is the server can be asked.
+        from django.db.backends.postgresql.base import ServerBindingCursor
+
+        raw = connection.connection
+        [[process_id]] = self.run(connection, "SELECT pg_backend_pid()")
+        if process_id != raw.info.backend_pid:
+            return
+        settings = ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in KEPT_PLANS.items())
+        self.run(connection, f"SELECT {settings}")
+        if raw.prepare_threshold is None:
+            raw.prepare_threshold = PREPARED_AFTER
+        raw.cursor_factory = ServerBindingCursor
 
     def to_id(self, value: Any) -> UUID:
         job_id: UUID = value
@@ -111,6 +107,9 @@ class PostgreSQL(LaneClaiming, Database):
         inner = ", ".join(f"'{key}', {value}" for key, value in pairs.items())
         return f"({document} || jsonb_build_object({inner}))"
 
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"(jsonb_build_object('{key}', {value}) || {document})"  # of two, the one on the right stays
+
     def appended(self, errors: str, entry: str) -> str:
         kept = (
             f"CASE WHEN jsonb_array_length({errors}) < {ERRORS_KEPT} THEN {errors} "
@@ -124,13 +123,13 @@ class PostgreSQL(LaneClaiming, Database):
     def among(self, column: str, name: str, kind: str = "text") -> str:
         if kind == "id":
             return f"{column} = {by_key(f'SELECT unnest(%({name})s::uuid[])')}"
-        return f"{column} = ANY(%({name})s::{_ARRAYS[kind]})"
+        return f"{column} = ANY(%({name})s::{ARRAYS[kind]})"
 
     def values(self, values: Iterable[Any]) -> Any:
         return list(values)
 
     def source(self, columns: Columns) -> str:
-        arrays = ", ".join(f"%({name})s::{_ARRAYS[kind]}" for name, kind in columns.items())
+        arrays = ", ".join(f"%({name})s::{ARRAYS[kind]}" for name, kind in columns.items())
         return f"SELECT * FROM unnest({arrays}) AS given({', '.join(columns)})"
 
     def batch(self, columns: Columns, rows: Sequence[Row]) -> dict[str, Any]:
@@ -138,7 +137,7 @@ class PostgreSQL(LaneClaiming, Database):
         # half of what completing a job cost.
         by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)
         return {
-            name: "{" + ",".join(map(_ELEMENTS[kind], values)) + "}"
+            name: array_text(kind, values)
             for (name, kind), values in zip(columns.items(), by_column, strict=True)
         }
 
@@ -171,41 +170,6 @@ class PostgreSQL(LaneClaiming, Database):
         return f"""
             SELECT job.id AS locked_id FROM {JOB_TABLE} AS job WHERE {where} ORDER BY job.id
             {"LIMIT %(size)s" if limit else ""} FOR {strength} {"SKIP LOCKED" if skip_locked else ""}"""
-
-    def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
-        values = ", ".join(f"%({name})s" for name in PLAIN)
-        sql = f"""
-            INSERT INTO {JOB_TABLE} ({TARGET})
-            VALUES ({values}, 1, {self.time_param("run_at", "run_delay")},
-                    {self.time_param("expires_at", "expires_delay")}, {self.now}, {self.now})
-            {ON_CONFLICT if job.dedupe_key is not None else ""}
-            RETURNING run_after, expires_at, created_at"""
-        rows = self.run(connection, sql, job._asdict())
-        return tuple(map(from_database, rows[0])) if rows else None
-
-    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
-        conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
-        # All have one created_at, and most the same run_after: sent once, read once.
-        sql = f"""
-            WITH made AS (
-                INSERT INTO {JOB_TABLE} ({TARGET})
-                SELECT {", ".join(PLAIN)}, 1,
-                       COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
-                       COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
-                       {self.now}, {self.now}
-                FROM ({self.source(COLUMNS)}) AS given
-                {conflict}
-                RETURNING id, run_after, expires_at, created_at
-            )
-            SELECT id, NULLIF(run_after, created_at), expires_at,
-                   CASE row_number() OVER () WHEN 1 THEN created_at END
-            FROM made"""
-        made = self.run(connection, sql, self.batch(COLUMNS, jobs))
-        now = from_database(made[0][3]) if made else None
-        return {
-            row[0].int: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
-            for row in made
-        }
 
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
@@ -250,9 +214,9 @@ class PostgreSQL(LaneClaiming, Database):
             FROM jsonb_array_elements_text({one}) WITH ORDINALITY AS a(n, place)
             JOIN jsonb_array_elements_text({other}) WITH ORDINALITY AS b(n, place) USING (place))"""
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
         sql = f"""
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
-            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING job.id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})

@@ -12,9 +12,10 @@ from uuid import UUID
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .claiming import ClaimRequest
 from .clock import UTC, as_text, from_database, process_now_text
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
-from .inserting import ON_CONFLICT, PLAIN, TARGET, NewJob
+from .inserting import ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
 from .observing import OpenTransaction
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class SQLite(Database):
         inner = ", ".join(f"'$.{key}', {value}" for key, value in pairs.items())
         return f"json_set({document}, {inner})"
 
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"json_insert({document}, '$.{key}', json({value}))"
+
     def appended(self, errors: str, entry: str) -> str:
         kept = (
             f"CASE WHEN json_array_length({errors}) < {ERRORS_KEPT} THEN {errors} "
@@ -120,7 +124,10 @@ class SQLite(Database):
         now = datetime.datetime.now(UTC)
         row = self._insert_params(job, now)
         with connection.cursor() as cursor:
-            cursor.execute(self._insert_sql(job.dedupe_key is not None), row)
+            skips = job.dedupe.policy == "skip_for"
+            if skips:
+                row["since"] = as_text(now - datetime.timedelta(seconds=job.dedupe.seconds))
+            cursor.execute(self._insert_sql(job.dedupe_key is not None, skips), row)
             return _times(row, from_database(as_text(now))) if cursor.rowcount else None
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
@@ -137,10 +144,16 @@ class SQLite(Database):
             if job.dedupe_key is None
         }
 
-    def _insert_sql(self, keyed: bool) -> str:
+    def _insert_sql(self, keyed: bool, skips: bool = False) -> str:
         # Times are worked out here, not by strftime, which would cut them to milliseconds.
         values = ", ".join(f"%({name})s" for name in (*PLAIN, "status", "run_at", "expires_at", "now", "now"))
-        return f"INSERT INTO {JOB_TABLE} ({TARGET}) VALUES ({values}) {ON_CONFLICT if keyed else ''}"
+        row = f"VALUES ({values})"
+        if skips:
+            row = f"""
+                SELECT {values} WHERE NOT EXISTS (
+                    SELECT 1 FROM {JOB_TABLE}
+                    WHERE dedupe_key = %(dedupe_key)s AND {RECENT} AND created_at > %(since)s)"""
+        return f"INSERT INTO {JOB_TABLE} ({TARGET}) {row} {ON_CONFLICT if keyed else ''}"
 
     def _insert_params(self, job: NewJob, now: Instant) -> dict[str, Any]:
         def time(at: Instant | None, delay: float | None) -> str | None:
@@ -223,11 +236,11 @@ class SQLite(Database):
                 SELECT a.value + b.value AS n FROM json_each({one}) AS a JOIN json_each({other}) AS b
                 ON a.key = b.key ORDER BY a.key))"""
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         sql = f"""
             DELETE FROM {JOB_TABLE} WHERE {self.among("id", "ids", "id")} AND status IN (3, 4, 5)
-            RETURNING id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})
 
 
 def _times(row: Mapping[str, Any], made_at: Instant | None) -> Row:

@@ -87,11 +87,7 @@ class ClaimMoves(Moves):
             exclude_types=exclude_types,
             suspects=suspects,
         )
-        fields = self.model._meta.concrete_fields
-        rows = self.claim_rows(request, [str(field.column) for field in fields])
-        converters = [self._converters(field) for field in fields]
-        names = [field.attname for field in fields]
-        return [self.model.from_db(self.db, names, self._converted(row, converters)) for row in rows]
+        return self._loaded(self.claim_rows(request, self._columns))
 
     async def aclaim(self, **options: Any) -> list[Job]:
         """``claim`` for async code."""
@@ -146,25 +142,6 @@ class ClaimMoves(Moves):
     def _claim(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
         with self._undoable():
             return self._database.claim(self._connection, request, columns)
-
-    def _converters(self, field: Any) -> list[Any]:
-        connection = self._connection
-        expression = field.get_col(self.model._meta.db_table)
-        return [
-            (converter, expression)
-            for converter in (
-                *connection.ops.get_db_converters(expression),
-                *field.get_db_converters(connection),
-            )
-        ]
-
-    def _converted(self, row: Row, converters: list[Any]) -> list[Any]:
-        values = []
-        for value, chain in zip(row, converters, strict=True):
-            for converter, expression in chain:
-                value = converter(value, expression, self._connection)  # noqa: PLW2901 - a chain
-            values.append(value)
-        return values
 
 
 def check_request(request: ClaimRequest) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, TypedDict
 
 from django.conf import settings
 from django.utils import timezone, translation
 
 from .. import conf, registry
-from ..databases.clock import moment
+from ..databases.clock import Instant, moment
 from ..databases.inserting import NewJob
+from ..dedupe import RETURN, Dedupe, as_dedupe
 from ..exceptions import InvalidOption, UnknownQueue
 from ..payloads import encode_payload
-from ..registry import JobType, check_whole
+from ..registry import TIMEOUT_KEY, JobType, check_timeout, check_whole
 from ..states import (
     DEFAULT_QUEUE,
     JOB_TYPE_LENGTH,
@@ -23,6 +25,7 @@ from ..states import (
     PRIORITY_MAX,
     PRIORITY_MIN,
     QUEUE_LENGTH,
+    JobStatus,
 )
 from .ids import new_job_id
 
@@ -35,8 +38,10 @@ class EnqueueOptions(TypedDict, total=False):
     max_attempts: int | None
     queue: str | None
     dedupe_key: str | None
+    dedupe: Dedupe | str | None
     lock_key: str | None
     expires_at: Any
+    timeout: Any
 
 
 def known_options(options: EnqueueOptions) -> EnqueueOptions:
@@ -66,22 +71,27 @@ class Blueprint:
         self._has_keys = self._given != (None, None) or (
             registered is not None and (registered.dedupe_key, registered.lock_key) != (None, None)
         )
-        run_at, run_delay = moment("run_after", options.get("run_after"))
-        expires = options.get("expires_at")
-        expires_at, expires_delay = moment("expires_at", expires)
+        dedupe = _dedupe(options, registered, using)
+        run_after = options.get("run_after")
+        if dedupe.policy == "debounce":
+            run_after = timedelta(seconds=dedupe.seconds)
+        run_at, run_delay = moment("run_after", run_after)
+        expires_at, expires_delay = _expires(options.get("expires_at"), registered, run_at, run_delay)
         # In the order of NewJob: before the payload, between it and the keys, after them.
         self._head = (
             job_type,
             _queue(options.get("queue"), registered, using),
             _priority(options.get("priority"), registered),
         )
-        self._context = context
+        timeout = check_timeout(options.get("timeout"))
+        self._context = context if timeout is None else _with_timeout(context, timeout)
         self._tail = (
             _max_attempts(options.get("max_attempts"), registered, using),
             run_at,
             run_delay,
             expires_at,
-            None if expires is None else expires_delay,
+            expires_delay,
+            dedupe,
         )
 
     def job(self, payload: Mapping[str, Any] | None) -> NewJob:
@@ -129,6 +139,23 @@ def current_context() -> str:
     return json.dumps(context) if context else "{}"
 
 
+def _expires(
+    given: Any, registered: JobType | None, run_at: Instant | None, run_delay: float
+) -> tuple[Instant | None, float | None]:
+    """When a job expires: an instant, or seconds from the database's now, or (None, None) for never."""
+    if given is not None:
+        return moment("expires_at", given)
+    if registered is None or registered.lifetime is None:
+        return None, None
+    if run_at is None:
+        return None, run_delay + registered.lifetime
+    return run_at + timedelta(seconds=registered.lifetime), None
+
+
+def _with_timeout(context: str, seconds: float) -> str:
+    return json.dumps({**json.loads(context), TIMEOUT_KEY: seconds})
+
+
 def _queue(given: str | None, registered: JobType | None, using: conf.JobQueueSettings) -> str:
     if given is None:
         given = registered.queue if registered else DEFAULT_QUEUE
@@ -149,6 +176,39 @@ def _max_attempts(given: int | None, registered: JobType | None, using: conf.Job
         return using.MAX_ATTEMPTS
     check_whole("max_attempts", given, 1, MAX_ATTEMPTS_LIMIT)
     return given
+
+
+def _dedupe(options: EnqueueOptions, registered: JobType | None, using: conf.JobQueueSettings) -> Dedupe:
+    given = options.get("dedupe")
+    if given is None:
+        dedupe = registered.dedupe if registered else RETURN
+        has_key = True  # if it has none, the type's policy has nothing to do
+    else:
+        dedupe = as_dedupe(given)
+        has_key = options.get("dedupe_key") is not None or bool(registered and registered.dedupe_key)
+    if dedupe == RETURN:
+        return dedupe
+    if not has_key:
+        raise InvalidOption(f"dedupe={dedupe!r} does nothing without a key. Give dedupe_key too.")
+    if dedupe.policy == "debounce" and options.get("run_after") is not None:
+        raise InvalidOption(
+            "debounce() says itself when the job runs. Leave out run_after, or give this call another dedupe."
+        )
+    if dedupe.policy == "skip_for":
+        _check_kept(dedupe, using)
+    return dedupe
+
+
+def _check_kept(dedupe: Dedupe, using: conf.JobQueueSettings) -> None:
+    """Raise ``InvalidOption`` for a period longer than the jobs are kept by which it goes."""
+    for status in (JobStatus.DONE, JobStatus.DEAD):
+        kept = using.retention_of(status)
+        if kept is not None and kept.total_seconds() < dedupe.seconds:
+            raise InvalidOption(
+                f"skip_for({timedelta(seconds=dedupe.seconds)}) goes by the jobs that the key had, and "
+                f'JOBQUEUE["RETENTION"] removes {status.name} ones after {kept}. Shorten the one or '
+                "lengthen the other."
+            )
 
 
 def _key(name: str, given: str | None, registered: JobType | None, payload: Mapping[str, Any]) -> str | None:

@@ -130,7 +130,7 @@ class PruneMoves(SelectionMoves):
         while most is None or removed < most:
             size = CHUNK if most is None else min(CHUNK, most - removed)
             ids = list(old.values_list("pk", flat=True)[:size])
-            gone = self._database.delete(self._connection, ids) if ids else 0
+            gone = len(self._database.delete(self._connection, ids)) if ids else 0
             removed += gone
             if gone == 0:  # none left, or others are at these very rows
                 break

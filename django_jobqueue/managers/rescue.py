@@ -10,10 +10,10 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from .. import logs, signals
+from .. import conf, logs, signals
 from ..databases.base import Row
-from ..databases.waking import wake_workers
-from ..exceptions import JobExpired, WorkerLost
+from ..databases.waking import tell_waiters, wake_workers
+from ..exceptions import JobExpired, TooManyCrashes, WorkerLost
 from ..registry import check_whole
 from ..states import FINISHED, JobStatus
 from .base import Moves
@@ -74,15 +74,18 @@ class RescueMoves(Moves):
     def reap(self, *, worker_id: str | None = None, exact: bool = False, size: int = SWEEP) -> int:
         """Take back up to ``size`` jobs whose lease is over, or all jobs of one worker that is known dead.
 
-        A job recorded as started loses the attempt (PENDING, or DEAD if it was the last, CANCELLED if that
-        was asked) and is a suspect from now on. One never started gets its attempt back; it is a suspect
-        too unless the record is ``exact``. Returns how many were taken back.
+        A job recorded as started loses the attempt (PENDING, or DEAD if it was the last or its worker died
+        JOBQUEUE["MAX_CRASHES"] times, CANCELLED if that was asked) and is a suspect from now on. One never
+        started gets its attempt back; it is a suspect too unless the record is ``exact``. Returns how many
+        were taken back.
         """
         check_whole("size", size, 1, LIMIT_MAX)
-        lost = describe_cause(WorkerLost, "the worker died or stopped renewing its lease while the job ran")
-        rows = self._database.reap(self._connection, size, lost.as_params(), worker_id, exact)
+        errors = _loss_errors()
+        rows = self._database.reap(self._connection, size, errors, worker_id, exact)
         for row in rows:
-            self._tell_reaped(row, lost.text)
+            self._tell_reaped(row, str(errors["last_error"] if row[8] is None else row[9]))
+        ended = [row[0] for row in rows if row[10] and row[1] in FINISHED]
+        tell_waiters(self.db, [self._database.to_id(one) for one in ended])
         logs.taken_back([row[7] for row in rows if row[8] is None])
         return len(rows)
 
@@ -91,8 +94,9 @@ class RescueMoves(Moves):
         check_whole("size", size, 1, LIMIT_MAX)
         reason = expired_reason()
         rows = self._database.expire(self._connection, size, reason)
+        tell_waiters(self.db, [self._database.to_id(row[0]) for row in rows if row[7]])
         for row in rows:
-            job = self._partial((*row[:3], *row[4:]))
+            job = self._partial((*row[:3], *row[4:7]))
             signals.announce(signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason)
         return len(rows)
 
@@ -112,7 +116,7 @@ class RescueMoves(Moves):
         status, worker_id, started_at = JobStatus(row[1]), row[7], row[8]
         job = self._partial((row[0], *row[2:7]))
         if started_at is not None:
-            logs.reaped(job, worker_id, status.name)
+            logs.reaped(job, worker_id, status.name, text)
         signals.announce(signals.job_reaped, self.model, job, status=status, worker_id=worker_id)
         if status in FINISHED:
             signals.announce(signals.job_finished, self.model, job, status=status, error=text)
@@ -123,6 +127,15 @@ class RescueMoves(Moves):
         """A job with the columns that receivers are promised: id, type, queue, priority, attempts, max."""
         names = ("id", "job_type", "queue", "priority", "attempts", "max_attempts")
         return self.model.from_db(self.db, names, (self._database.to_id(values[0]), *values[1:]))
+
+
+def _loss_errors() -> dict[str, object]:
+    """What is recorded on a job whose worker was lost, and on one that this has happened to too often."""
+    most = conf.current().MAX_CRASHES
+    lost = describe_cause(WorkerLost, "the worker died or stopped renewing its lease while the job ran")
+    poison = describe_cause(TooManyCrashes, f"{most} workers died or stopped renewing while the job ran")
+    named = {f"poison_{name}": value for name, value in poison.as_params().items()}
+    return {**lost.as_params(), **named, "poison_crashes": most}
 
 
 def expired_reason() -> str:

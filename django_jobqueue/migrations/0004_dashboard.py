@@ -10,7 +10,7 @@ import django_jobqueue.models.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_jobqueue", "0002_table_settings"),
+        ("django_jobqueue", "0003_waiting_and_throttling"),
     ]
 
     operations = [

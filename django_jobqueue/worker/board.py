@@ -15,7 +15,7 @@ _RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often lea
 _FAREWELL = struct.Struct("=i4x")  # one more than the exit code with which the process leaves; 0: not yet
 _CROWD = struct.Struct("=ii")  # this worker's place among those that serve the same queues; how many they are
 _LOOP = struct.Struct("=d")  # when the claiming loop comes round at the latest; 0: it has not begun
-_SLOT = struct.Struct("=16sd")  # a job's id; when it started, 0: free
+_SLOT = struct.Struct("=16sdd")  # a job's id; when it started, 0: free; when its time is over, 0: never
 
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
 SLOTS = 4_096
@@ -51,13 +51,13 @@ class Board:
         """A slot for a job that was claimed."""
         return self._free.pop()
 
-    def start(self, slot: int, job_id: UUID, started: float) -> None:
-        """Its handler starts."""
-        _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, job_id.bytes, started)
+    def start(self, slot: int, job_id: UUID, started: float, deadline: float = 0.0) -> None:
+        """Its handler starts, and has time until the ``deadline``; 0: as long as it wants."""
+        _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, job_id.bytes, started, deadline)
 
     def give(self, slot: int) -> None:
         """Its outcome is written, or it was given back."""
-        _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, b"", 0.0)
+        _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, b"", 0.0, 0.0)
         self._free.append(slot)
 
     def comes_round(self, at: float) -> None:
@@ -74,10 +74,16 @@ class Board:
         """(id, seconds since) of every job that has started and is not settled."""
         now = time.monotonic()
         found = []
-        for raw, started in _SLOT.iter_unpack(self._memory[_HEAD:]):
+        for raw, started, _ in _SLOT.iter_unpack(self._memory[_HEAD:]):
             if started:
                 found.append((UUID(bytes=raw), max(now - started, 0.0)))
         return found
+
+    def overdue(self, by: float) -> set[UUID]:
+        """The jobs that run though their time has been over for more than so many seconds."""
+        latest = time.monotonic() - by
+        slots = _SLOT.iter_unpack(self._memory[_HEAD:])
+        return {UUID(bytes=raw) for raw, _, deadline in slots if 0 < deadline < latest}
 
     def loop_due_in(self) -> float:
         """Seconds until the claiming loop has to come round; less than 0: it had to, so long ago."""

@@ -6,8 +6,10 @@ import logging
 import os
 import sys
 import threading
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import django
 import psutil
@@ -19,8 +21,14 @@ from .shutdown import TICK, Exit, StopSignals, die_with_parent
 if TYPE_CHECKING:
     from .worker import Worker
 
-#: What the process says when it claims no more.
-LEAVING = "leaving"
+
+@dataclass(frozen=True)
+class Leaving:
+    """What the process says when it claims no more: which of its jobs cannot be ended but with it."""
+
+    stuck: frozenset[UUID] = frozenset()
+
+
 #: Seconds: the supervisor knows when running jobs have had their time.
 FOR_EVER = 10.0**8
 
@@ -42,9 +50,14 @@ def main(options: WorkerOptions, memory: Any, pipe: Connection, parent: int, log
     ).start()
     worker.start()
     code = _work(worker, signals)
-    if code is Exit.RECYCLED:
-        pipe.send(LEAVING)  # the next process need not wait for the last job of this one
-    worker.stop(timeout=None if code is Exit.UNFIT else FOR_EVER)
+    if code in (Exit.RECYCLED, Exit.STUCK):
+        pipe.send(Leaving())  # the next process need not wait for the last job of this one
+    if code is Exit.STUCK:
+        worker.wait_for_others()
+        pipe.send(Leaving(worker.limits.stuck))
+        worker.stop(timeout=0)
+    else:
+        worker.stop(timeout=None if code is Exit.UNFIT else FOR_EVER)
     worker.board.farewell(code)
     logging.shutdown()
     sys.stdout.flush()
@@ -59,6 +72,8 @@ def _work(worker: Worker, signals: StopSignals) -> Exit:
     while not signals.wait(TICK):
         if worker.died.is_set():
             return Exit.UNFIT
+        if worker.limits.stuck:
+            return Exit.STUCK
         if worker.poller.drained.is_set():
             return Exit.DRAINED
         if options.max_jobs is not None and worker.poller.claimed >= options.max_jobs:

@@ -38,6 +38,7 @@ class Heartbeat(Service):
         super().__init__("heartbeat", on_death)
         self._options = options
         self._living = living
+        self.asked: dict[UUID, float] = {}  # jobs that were asked to stop: when that was first seen here
         self._backoff = Backoff("renewing leases", options.heartbeat / 4)
         self._hurry = threading.Event()
 
@@ -79,10 +80,12 @@ class Heartbeat(Service):
             started += one.board.started()
         alias, lease = self._options.alias, self._options.lease
         sent = time.monotonic()
-        Job.objects.db_manager(alias).renew_lease(
+        renewal = Job.objects.db_manager(alias).renew_lease(
             worker_ids=[one.facts.id for one in living], lease=lease, started=started
         )
         answered = time.monotonic()
+        asked = set().union(*renewal.to_cancel.values())
+        self.asked = {one: self.asked.get(one, answered) for one in asked}
         for one in living:
             one.board.renewed(sent, answered, lease)
         workers = Worker.objects.db_manager(alias)

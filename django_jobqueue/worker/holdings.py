@@ -51,7 +51,8 @@ class Holdings:
     def begin(self, attempt: Attempt) -> float:
         """The handler of this one starts now; noted where the supervisor sees it."""
         attempt.started = now = time.monotonic()
-        self.board.start(attempt.slot, attempt.job.id, now)
+        deadline = 0.0 if attempt.limit is None else now + attempt.limit
+        self.board.start(attempt.slot, attempt.job.id, now, deadline)
         return now
 
     def remove(self, attempts: Iterable[Attempt]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -26,11 +26,15 @@ PRUNE_MOST = 5_000
 
 @dataclass(frozen=True)
 class Departed:
-    """A worker process that has ended: which of its jobs had started, and whether it was meant to end."""
+    """A worker process that has ended: which of its jobs had started, and whether it was meant to end.
+
+    ``stuck``: jobs that had to be ended with it.
+    """
 
     worker_id: str
     started: list[tuple[UUID, float]]
     lost: bool
+    stuck: Collection[UUID] = ()
 
 
 class Maintenance(Service):
@@ -113,8 +117,15 @@ class Maintenance(Service):
             self._exhaust(Job.objects.db_manager(self._options.alias).reap)
 
     def _take_over(self, departed: Departed) -> None:
-        """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released."""
+        """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released.
+
+        Those that were stuck fail.
+        """
         jobs = Job.objects.db_manager(self._options.alias)
+        if departed.stuck:
+            started = [one for one in departed.started if one[0] in departed.stuck]
+            jobs.record_started(departed.worker_id, started)
+            jobs.fail_stuck(departed.worker_id, departed.stuck)
         if departed.lost:
             jobs.record_started(departed.worker_id, departed.started)
             while jobs.reap(worker_id=departed.worker_id, exact=True):

@@ -30,6 +30,7 @@ class WorkerOptions:
     lease: float = _setting("LEASE")  # seconds
     poll_interval: float = _setting("POLL_INTERVAL")  # seconds
     grace: float = _setting("GRACE")  # seconds
+    interrupt_grace: float = _setting("INTERRUPT_GRACE")  # seconds between asking, forcing and replacing
     durable_outcomes: bool = _setting("DURABLE_OUTCOMES")  # written before the next job of that place starts
     drain: bool = False  # leave when nothing is due
     max_jobs: int | None = None  # a process is replaced after so many

@@ -21,7 +21,7 @@ from .marks import ScanMarks
 from .options import WorkerOptions
 from .pool import STALE, Pool
 from .rhythm import SHORT_STEP, Rhythm
-from .service import Backoff, Service
+from .service import Backoff, OwnConnection, Service
 from .settle import BATCH, Pair, Settler
 from .turns import Turns
 from .wakeup import Wakeup, leave_pool, make_wakeup
@@ -67,6 +67,7 @@ class Poller(Service):
         self._shares = {False: 0.5, True: 0.5}  # of plain and async jobs in what was claimed lately
         self._suspect: Attempt | None = None  # the last job claimed whose worker was lost before
         self._marks = ScanMarks()
+        self._connection = OwnConnection(options.alias)
         self._past_full_from = 0.0  # when to look again past jobs that have no place here
         self._wants_room = False
         self._relays = True  # the next claim that leaves no room tells others that there may be more
@@ -136,6 +137,7 @@ class Poller(Service):
         """``poll``, with an outage survived: the connection is dropped, and after a pause a new one tried."""
         try:
             reset_queries()
+            self._connection.ensure()
             answer = self.poll()
             self._backoff.worked()
             return answer
@@ -206,6 +208,8 @@ class Poller(Service):
             if job_type is None:
                 self._give_back_unknown(attempt)
             else:
+                if job_type.limit is not None or attempt.job.context_text != "{}":
+                    attempt.limit = job_type.limit_in(attempt.job.context_text)
                 by_kind.setdefault(job_type.is_async, []).append(attempt)
         for is_async, batch in by_kind.items():
             self._pools[is_async].put(batch)

@@ -15,6 +15,8 @@ from .holdings import Holdings
 AHEAD = 0.1
 #: Seconds a job may wait here while nothing starts, before it is given back to whoever is free.
 STALE = 1.0
+#: Seconds that any job may take longer than the others, without being thought a long one.
+HICCUP = 0.001
 #: Jobs that wait in a process at the most, however short they are.
 MOST_AHEAD = 2_000
 
@@ -29,7 +31,11 @@ class Pace:
 
     def ran(self, seconds: float) -> None:
         """A job ran so long."""
-        self._mean = seconds if self._mean is None else self._mean + 0.1 * (seconds - self._mean)
+        if self._mean is None:
+            self._mean = seconds
+        else:
+            # One that the machine held up says nothing of the next: it does not count for more than ten.
+            self._mean += 0.1 * (min(seconds, 10 * self._mean + HICCUP) - self._mean)
 
     def forget(self) -> None:
         """What was thought short turned out long: nothing waits here until a job has ended."""

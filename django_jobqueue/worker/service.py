@@ -6,10 +6,12 @@ import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 from django.db import connections
 
 from .. import logs
+from ..databases import database_for
 
 
 class Service(ABC):
@@ -74,3 +76,22 @@ class Backoff:
         if self._failures:
             logs.database_back(self._what, self._failures)
             self._failures = 0
+
+
+class OwnConnection:
+    """What a service does to the connection that it alone uses, each time it is made anew."""
+
+    def __init__(self, alias: str) -> None:
+        self._alias = alias
+        self._prepared: Any = None
+
+    def ensure(self) -> None:
+        """Connect if need be; on a new connection let the server keep plans."""
+        connection = connections[self._alias]
+        connection.ensure_connection()
+        if connection.connection is self._prepared:
+            return
+        # A connection of a pool goes back to it, to people who expect it as it was.
+        if not connection.settings_dict["OPTIONS"].get("pool"):
+            database_for(self._alias).keep_plans(connection)
+        self._prepared = connection.connection

@@ -25,7 +25,7 @@ from ..managers.outcomes import Failed, Outcome
 from ..models import Job
 from .holdings import Holdings
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, OwnConnection, Service
 from .tallying import Tallying
 
 #: Outcomes in one statement.
@@ -67,6 +67,7 @@ class Settler(Service):
         self._tallying = Tallying(options.alias)
         self._give_up = threading.Event()
         self._announcer = Announcer(on_death)
+        self._connection = OwnConnection(options.alias)
 
     def put(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """This is how it ended; None: its outcome is written already."""
@@ -160,6 +161,7 @@ class Settler(Service):
 
     def _settle(self, batch: Sequence[Pair]) -> None:
         reset_queries()
+        self._connection.ensure()
         if self._changed:
             self._write_progress()  # the last word about a job comes before its end
         outcomes = [outcome for _, outcome in batch]
@@ -177,7 +179,7 @@ class Settler(Service):
         """The database cannot hold this outcome: that is what is recorded instead."""
         attempt, outcome = pair
         logs.outcome_refused(attempt.job, error)
-        failure = describe(error)
+        failure = describe(error, job=attempt.job)
         if isinstance(outcome, Failed):
             failure = failure._replace(error='{"exception": "?", "message": "not storable", "traceback": ""}')
         delay = outcome.delay if isinstance(outcome, Failed) else None

@@ -23,6 +23,7 @@ class Exit(IntEnum):
     DRAINED = 10  # (process) nothing is due
     RECYCLED = 11  # (process) after --max-jobs or --max-memory
     UNFIT = 12  # (process) one of its threads died
+    STUCK = 13  # (process) a handler did not end when it was interrupted
 
 
 class StopSignals:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
+from uuid import UUID
 
 import psutil
 from django.db import Error, connections
@@ -31,6 +32,11 @@ LONGEST_PAUSE = 30.0
 #: Seconds at the end for the last statements about departed processes.
 LAST_WORDS = 5.0
 
+#: Seconds that a process is given to see to a time limit itself: unless a handler holds its GIL, it does.
+MARGIN = 3.0
+#: Seconds within which a handler sees that its job was asked to stop.
+SEEN_WITHIN = 2.0
+
 #: Never forked: a process with threads and connections must not be copied.
 _spawn = multiprocessing.get_context("spawn")
 
@@ -46,6 +52,8 @@ class Child:
     facts: WorkerFacts | None = None  # once it has said who it is
     asked: bool = False  # to stop
     leaving: bool = False  # it claims no more
+    stuck: frozenset[UUID] = frozenset()  # jobs that end only with it
+    overdue: bool = False  # killed, since it did not see to its time limits itself
     unwanted: bool = False  # somebody has asked this one to stop
 
     def is_running(self) -> bool:
@@ -62,6 +70,7 @@ class Child:
             self.pipe.send("stop")
 
 
+_PLANNED = (Exit.DONE, Exit.DRAINED, Exit.RECYCLED, Exit.STUCK)
 _NOT_RUNNING = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
@@ -92,6 +101,7 @@ class Supervisor:
             if not self._children and self._wanted <= 0:
                 break
             self._watch(TICK)
+            self._end_overdue()
         return self._stop()
 
     def _wait_for_database(self) -> bool:
@@ -148,13 +158,32 @@ class Supervisor:
                 self._children.remove(one)
                 self._ended(one)
 
+    def _end_overdue(self) -> None:
+        """Kill processes that should have ended a handler and do not even try."""
+        for one in self._children:
+            # Those that leave do try, and their other jobs have the grace.
+            if self._overdue(one, MARGIN + (self._options.grace if one.leaving else 0.0)):
+                logs.overdue(one.process.pid)
+                one.overdue = True
+                one.process.kill()
+
+    def _overdue(self, one: Child, more: float = 0.0) -> set[UUID]:
+        """Jobs of the process that should have ended so many seconds ago, since nothing is left to try."""
+        patience = self._options.interrupt_grace + more
+        found = one.board.overdue(patience)
+        if asked := self._heartbeat.asked:
+            latest = time.monotonic() - patience - self._options.interrupt_grace - SEEN_WITHIN
+            running = {job_id for job_id, _ in one.board.started()}
+            found |= {job_id for job_id, since in asked.items() if since < latest and job_id in running}
+        return found
+
     def _hear(self, one: Child) -> None:
         # It died before it could say anything, perhaps; its exit code is seen next.
         with contextlib.suppress(EOFError, OSError):
             while one.pipe.poll():
                 word = one.pipe.recv()
-                if word == child.LEAVING:
-                    one.leaving = True
+                if isinstance(word, child.Leaving):
+                    one.leaving, one.stuck = True, word.stuck
                 else:
                     one.facts = word
                     logs.process_started(one.process.pid, word.id)
@@ -164,12 +193,15 @@ class Supervisor:
         """A process is gone: what of its jobs, and when may the next one start."""
         code = one.process.exitcode
         said = one.board.left_with(code)  # else a handler has called os._exit() with a code of ours
-        planned = one.asked or (said and code in (Exit.DONE, Exit.DRAINED, Exit.RECYCLED))
+        planned = one.asked or one.overdue or (said and code in _PLANNED)
         logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
         self._drained += said and code == Exit.DRAINED
         self._dismissed += one.unwanted
         if one.facts is not None:
-            self._maintenance.departed(Departed(one.facts.id, one.board.started(), lost=not planned))
+            stuck = one.stuck | self._overdue(one)
+            self._maintenance.departed(
+                Departed(one.facts.id, one.board.started(), lost=not planned, stuck=stuck)
+            )
         one.pipe.close()
         early = not planned and time.monotonic() - one.started < AT_ONCE
         self._early_deaths = self._early_deaths + 1 if early else 0
@@ -186,6 +218,7 @@ class Supervisor:
         deadline = time.monotonic() + self._options.grace
         while self._children and time.monotonic() < deadline and not self._signals.insisted:
             self._watch(TICK)
+            self._end_overdue()
         forced = self._signals.insisted and bool(self._children)
         self._cut_off()
         self._maintenance.stop(LAST_WORDS)

@@ -16,6 +16,7 @@ from .board import SIZE, Board
 from .coroutines import AsyncPool
 from .heartbeat import Heartbeat, Renewed
 from .holdings import Holdings
+from .limits import TICK, Limits
 from .maintenance import Departed, Maintenance
 from .options import WorkerOptions
 from .poller import Poller
@@ -46,6 +47,8 @@ class Worker:
         )
         self._pools = self._make_pools()
         self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
+        remedy = "a thread cannot be ended" if self._embedded else "its process is replaced"
+        self.limits = Limits(self.options, self.holdings, remedy, self._on_death)
         self.facts = self._facts()
         renewed = Renewed(self.facts, self.board, self._dismissed)
         self._heartbeat = Heartbeat(self.options, lambda: [renewed], self._on_death)
@@ -66,6 +69,7 @@ class Worker:
             self._heartbeat.start()
             self._maintenance.start()
         self._settler.start()
+        self.limits.start()
         self.poller.start()
 
     def pause(self) -> None:
@@ -96,6 +100,7 @@ class Worker:
         self._release_unstarted()
         for pool in self._pools.values():
             ended = pool.stop(_left(deadline)) and ended
+        self.limits.stop(1.0)
         ended = self._settler.stop(max(_left(deadline), 1.0)) and ended
         if self._embedded:
             self._heartbeat.stop(1.0)
@@ -103,6 +108,15 @@ class Worker:
                 self._maintenance.departed(Departed(self.id, [], lost=False))
             self._maintenance.stop(1.0)
         return ended
+
+    def wait_for_others(self) -> bool:
+        """Claim no more, and wait at most the grace until nothing runs but what cannot be ended."""
+        self.poller.stop(self.options.grace)
+        self._release_unstarted()
+        deadline = time.monotonic() + self.options.grace
+        while (left := _left(deadline)) and self.holdings.ids - self.limits.stuck:
+            time.sleep(min(left, TICK))
+        return not self.holdings.ids - self.limits.stuck
 
     def ask_to_stop(self) -> None:
         """Claim no more; does not wait."""

@@ -16,9 +16,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.postgres import Cluster
 
-#: Of the embedded server. Statements are counted only where a workload asks for it; the rest is as
-#: PostgreSQL comes, so fsync is on.
+#: Of the embedded server, over what the tests have. Statements are counted only where a workload asks for it;
+#: the rest is as PostgreSQL comes.
 CONFIGURATION = """
+fsync = on
 shared_preload_libraries = 'pg_stat_statements'
 pg_stat_statements.track = 'none'
 max_connections = 400

@@ -65,12 +65,15 @@ def enqueue_slowly(jobs: int, least: float, most: float) -> list[float]:
 
 
 def claim_cost(times: int, limit: int) -> list[float]:
-    """Seconds of each claim; none of them stays."""
-    from django.db import transaction
+    """Seconds of each claim, on a connection like a worker's own; none of them stays."""
+    from django.db import connection, transaction
 
+    from django_jobqueue.databases import database_for
     from django_jobqueue.databases.claiming import ClaimRequest
     from django_jobqueue.models import Job
 
+    connection.ensure_connection()
+    database_for("default").keep_plans(connection)
     request = ClaimRequest(worker_id="benchmark", limit=limit, lease=60)
     taken = []
     for _ in range(times):

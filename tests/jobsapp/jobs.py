@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from django.contrib.auth.models import Group
@@ -128,3 +129,19 @@ def grow(context: JobContext, mebibytes: int) -> None:
     """Memory that its process never gives back."""
     with noted(context):
         _kept.append(bytearray(b"x") * (mebibytes * 1_048_576))
+
+
+@job("tests:deaf", takes_context=True)
+def deaf(context: JobContext, gate: str) -> None:
+    """Runs until the test makes the file, whatever is raised in it."""
+    with noted(context):
+        deadline = time.monotonic() + PATIENCE
+        while not Path(gate).exists() and time.monotonic() < deadline:
+            with suppress(BaseException):
+                time.sleep(0.01)
+
+
+@job("tests:async_deaf", takes_context=True)
+async def async_deaf(context: JobContext, gate: str) -> None:
+    """The same on the event loop, which it holds up."""
+    deaf(context, gate)

@@ -1,6 +1,7 @@
 """``reap``: jobs of lost workers run elsewhere, or are dead with the reason. ``expire``: too late."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -83,6 +84,55 @@ def test_a_started_job_without_an_attempt_left_is_dead_with_the_reason() -> None
     assert fresh.finished_at is not None
     assert "WorkerLost" in fresh.last_error
     assert len(fresh.errors) == 1
+
+
+def lose(job: Job, times: int, *, started: bool = True) -> Job:
+    """The job after so many workers were lost with it."""
+    for _ in range(times):
+        claimed_now = claim_again(job)
+        if started:
+            start(claimed_now)
+        lose_lease(claimed_now)
+        Job.objects.reap()
+    return stored(job)
+
+
+def test_a_job_whose_worker_died_three_times_is_dead_whatever_attempts_it_has() -> None:
+    job = enqueue(max_attempts=100)
+
+    assert lose(job, 2).status == PENDING
+    fresh = lose(job, 1)
+
+    assert (fresh.status, fresh.attempts, fresh.crashes) == (DEAD, 3, 3)
+    exceptions = "django_jobqueue.exceptions"
+    assert [error["exception"] for error in fresh.errors] == [
+        f"{exceptions}.WorkerLost",
+        f"{exceptions}.WorkerLost",
+        f"{exceptions}.TooManyCrashes",
+    ]
+    assert fresh.last_error == (
+        f"{exceptions}.TooManyCrashes: 3 workers died or stopped renewing while the job ran"
+    )
+    assert fresh.error_fingerprint == f"{exceptions}.TooManyCrashes"
+
+
+def test_how_many_workers_may_die_is_a_setting(settings: Any) -> None:
+    settings.JOBQUEUE = {**settings.JOBQUEUE, "MAX_CRASHES": 1}
+
+    fresh = lose(enqueue(max_attempts=100), 1)
+
+    assert (fresh.status, fresh.attempts) == (DEAD, 1)
+    assert "TooManyCrashes: 1 workers" in fresh.last_error
+
+
+def test_a_poisonous_job_that_a_person_retries_may_run_again() -> None:
+    job = enqueue(max_attempts=100)
+    lose(job, 3)
+    selected(job).retry()
+
+    fresh = lose(job, 1)
+
+    assert (fresh.status, fresh.crashes) == (PENDING, 1)
 
 
 @pytest.mark.parametrize("started", [True, False])

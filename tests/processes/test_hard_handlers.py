@@ -13,6 +13,7 @@ from tests.waiting import equals
 pytestmark = pytest.mark.usefixtures("quiet_server")
 
 WORKER_LOST = "django_jobqueue.exceptions.WorkerLost"
+POISON = "django_jobqueue.exceptions.TooManyCrashes"
 
 
 def test_a_handler_that_holds_the_interpreter_for_three_leases_keeps_its_lease(
@@ -28,17 +29,17 @@ def test_a_handler_that_holds_the_interpreter_for_three_leases_keeps_its_lease(
     assert [worker.trouble for worker in workers] == [[], []]
 
 
-def test_a_poison_job_starts_max_attempts_times_and_nobody_else_is_hurt(
+def test_a_poison_job_starts_three_times_and_nobody_else_is_hurt(
     start_worker: Callable[..., RunWorker], ledger: Ledger
 ) -> None:
-    poison = Job.objects.enqueue("tests:kill", max_attempts=3, priority=10)
+    poison = Job.objects.enqueue("tests:kill", max_attempts=30, priority=10)
     others = touches(300, max_attempts=1)
     worker = start_worker("--processes", "2", "--threads", "1", "--lease", "2")
 
     equals({DONE: 300, DEAD: 1}, standing)
 
     assert [run.facts["attempt"] for run in ledger.runs(poison)] == [1, 2, 3]
-    assert errors(poison) == [WORKER_LOST] * 3
+    assert errors(poison) == [WORKER_LOST, WORKER_LOST, POISON]
     assert (row(poison)["attempts"], row(poison)["crashes"]) == (3, 3)
     assert {job for job, times in ledger.times_run().items() if times == 1} == ids(others)
     # The workers survive it: what comes now is done as ever.

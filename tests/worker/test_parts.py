@@ -186,6 +186,22 @@ def test_as_many_wait_as_start_within_a_tenth_of_a_second(seconds: float, width:
     assert pace.ahead(width) == ahead
 
 
+def test_one_job_that_was_held_up_does_not_make_the_others_long_ones() -> None:
+    pace = Pace()
+    for _ in range(100):
+        pace.ran(20e-6)
+    pace.ran(0.2)
+    assert pace.ahead(8) == MOST_AHEAD
+
+
+def test_when_jobs_turn_out_long_a_dozen_of_them_tell() -> None:
+    pace = Pace()
+    pace.ran(20e-6)
+    for _ in range(15):
+        pace.ran(0.2)
+    assert pace.ahead(8) <= 8
+
+
 # Backoff.
 
 

@@ -47,6 +47,11 @@ class Command(BaseCommand):
             help="Seconds between looks while idle (JOBQUEUE['POLL_INTERVAL'], 1).",
         )
         add("--grace", type=float, help="Seconds for running jobs at shutdown (JOBQUEUE['GRACE'], 25).")
+        add(
+            "--interrupt-grace",
+            type=float,
+            help="Seconds for a job that was asked to stop or interrupted (JOBQUEUE['INTERRUPT_GRACE'], 10).",
+        )
         add("--drain", action="store_true", help="Leave when nothing is due.")
         add("--max-jobs", type=int, help="Replace a process after so many jobs.")
         add("--max-memory", type=int, help="Replace a process when it has more MiB of memory.")
