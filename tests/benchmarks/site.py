@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from html import unescape
 from typing import Any
+from urllib.parse import urljoin
 
 import django
 
+#: Pages further on that a deep look begins.
+DEEP = 50
+#: The link to the next page.
+NEXT = re.compile(r'<a href="([^"]*)" rel="next">')
 #: Of the next pseudo-random pauses: the same in each repeat.
 SEED = 20
 
@@ -176,7 +183,7 @@ def page_cost(times: int, page: str) -> list[float]:
         address = address.format(
             job=Job.objects.filter(status=4).order_by("-pk").values_list("pk", flat=True)[0]
         )
-    return looks(times, f"/admin/django_jobqueue/{address}")
+    return looks(times, f"/admin/django_jobqueue/{address}", further=DEEP if "deep" in page else 0)
 
 
 #: Pages of the admin, from the app's index on.
@@ -185,21 +192,29 @@ PAGES = {
     "dashboard": "dashboard/",
     "dashboard, a week": "dashboard/?period=week",
     "list": "job/",
+    "list, as deep as 50 pages": "job/",
     "filtered list": "job/?status__exact=4&queue=default",
     "job": "job/{job}/change/",
+    "dead letters": "job/dead-letters/",
     "queues": "queue/",
     "workers": "worker/",
 }
 
 
-def looks(times: int, address: str) -> list[float]:
-    """Seconds of each answer to a superuser who is signed in."""
+def looks(times: int, address: str, *, further: int = 0) -> list[float]:
+    """Seconds of each answer to a superuser who is signed in; so many pages further, or the last there is."""
     from django.contrib.auth.models import User
     from django.test import Client
 
     user, _ = User.objects.get_or_create(username="benchmark", is_superuser=True, is_staff=True)
     client = Client(headers={"host": "localhost"})
     client.force_login(user)
+
+    for _ in range(further):
+        onward = NEXT.search(client.get(address).content.decode())
+        if onward is None:
+            break
+        address = urljoin(address, unescape(onward[1]))
 
     def look() -> None:
         response = client.get(address)

@@ -26,7 +26,7 @@ from ...statistics import (
     look_back,
     span_text,
 )
-from .charts import charts, rate_text, when
+from .charts import charts, labels_of, rate_text
 
 #: Codes of alerts that tell of something that hurts now; the others can wait.
 GRAVE = frozenset({"no-worker", "worker-stands-still", "late", "dead-letters-grow"})
@@ -77,6 +77,7 @@ def content(period_name: str, queue: str | None, links_to_jobs: bool) -> dict[st
     all_queues = look_back(period, alias)
     overview = look(all_queues, alias)
     shown = all_queues.of(queue) if queue is not None else all_queues
+    labels = labels_of(shown)
     jobs = job_list if links_to_jobs else _nowhere
     return {
         "taken_at": timezone.localtime() if timezone.is_aware(timezone.now()) else timezone.now(),
@@ -92,14 +93,14 @@ def content(period_name: str, queue: str | None, links_to_jobs: bool) -> dict[st
         "workers": [_worker_row(one) for one in overview.workers],
         "more_workers": overview.more_workers,
         "links_to_jobs": links_to_jobs,
-        "charts": charts(shown),
+        "charts": charts(shown, labels),
         "has_history": not shown.is_empty,
         "points": [
             (
-                when(point, shown), point.done, point.failed, point.dead,
+                label, point.done, point.failed, point.dead,
                 span_text(point.waiting.mean), span_text(point.waiting.p95),
             )
-            for point in reversed(shown.points)
+            for label, point in zip(reversed(labels), reversed(shown.points), strict=True)
             if point.done or point.failed
         ],
     }  # fmt: skip
