@@ -1,8 +1,10 @@
 """The tests that the pages show people, run."""
 
 import inspect
+import sys
 import unittest
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -39,13 +41,16 @@ def own_types() -> Iterator[None]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("example", list(examples()))
-def test_the_tests_that_people_are_shown_pass(own_types: None, example: str) -> None:
+def test_the_tests_that_people_are_shown_pass(
+    own_types: None, monkeypatch: pytest.MonkeyPatch, example: str
+) -> None:
     if "from django.tasks import" in example:  # from Django 6.0 on
         pytest.importorskip("django.tasks")
         pytest.importorskip("django_jobqueue.backend")
-    names: dict[str, Any] = {"__name__": "example"}
-    exec(compile(example, "a page", "exec"), names)  # noqa: S102 - our own page
-    classes = [one for one in names.values() if inspect.isclass(one) and issubclass(one, TestCase)]
+    module = ModuleType("example")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # a task is looked up by its path
+    exec(compile(example, "a page", "exec"), module.__dict__)  # noqa: S102 - our own page
+    classes = [one for one in vars(module).values() if inspect.isclass(one) and issubclass(one, TestCase)]
     suite = unittest.TestSuite(
         unittest.defaultTestLoader.loadTestsFromTestCase(one) for one in classes if one is not TestCase
     )
