@@ -52,6 +52,8 @@ class JobQueueSettings:
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
     INTERRUPT_GRACE: float = 10.0  # seconds from asking a running job to stop to force, and on to replacing
     DURABLE_OUTCOMES: bool = False  # each outcome is written before the next job of its thread starts
+    LATE_AFTER: timedelta = timedelta(minutes=5)  # a due job that waits for longer is warned of
+    REDACT: Sequence[str] = ()  # keys whose values are hidden in the admin, in logs and in stored errors
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
 
@@ -96,12 +98,13 @@ def problems(given: Any) -> list[str]:
         found += range_problem(f'JOBQUEUE["{key}"]', given[key], least, most, unit) if key in given else []
     found += _queue_problems(given.get("QUEUES"))
     found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()), JOB_TYPE_LENGTH)
+    found += _names_problems("REDACT", given.get("REDACT", ()))
     found += _names_problems("CONTEXT_HOOKS", given.get("CONTEXT_HOOKS", ()), PATH_LENGTH)
     found += _alias_problems(given.get("ALIASES", {}))
     found += _retention_problems(given.get("RETENTION", {}))
-    grace = given.get("UNKNOWN_TYPE_GRACE", timedelta(0))
-    if not _is_span(grace):
-        found.append(f'JOBQUEUE["UNKNOWN_TYPE_GRACE"]={grace!r} must be a timedelta, e.g. timedelta(days=1).')
+    for key in ("UNKNOWN_TYPE_GRACE", "LATE_AFTER"):
+        if not is_span(span := given.get(key, timedelta(0))):
+            found.append(f'JOBQUEUE["{key}"]={span!r} must be a timedelta, e.g. timedelta(days=1).')
     return found + _kind_problems(given)
 
 
@@ -160,7 +163,7 @@ def _retention_problems(retention: Any) -> list[str]:
     for name, kept in retention.items():
         if name not in names:
             found.append(f'JOBQUEUE["RETENTION"] has an unknown status {name!r}. Known: {", ".join(names)}.')
-        if kept is not None and not _is_span(kept):
+        if kept is not None and not is_span(kept):
             found.append(
                 f'JOBQUEUE["RETENTION"][{name!r}]={kept!r} must be a timedelta (e.g. timedelta(days=7)) '
                 "or None to keep these jobs for ever."
@@ -168,7 +171,7 @@ def _retention_problems(retention: Any) -> list[str]:
     return found
 
 
-def _is_span(value: Any) -> bool:
+def is_span(value: Any) -> bool:
     """A timedelta from nothing to a hundred years, beyond which dates overflow."""
     return isinstance(value, timedelta) and timedelta(0) <= value <= timedelta(days=36_525)
 

@@ -20,8 +20,8 @@ from django.utils import timezone, translation
 from django.utils.module_loading import import_string
 
 from . import conf, logs
+from .bounds import TIMEOUT_KEY
 from .payloads import decode
-from .registry import TIMEOUT_KEY
 
 #: The key of what the Tasks API wants to know of a job; nothing is restored from it.
 TASK = "task"

@@ -166,6 +166,11 @@ class JobInterrupted(BaseException):
 class JobTimeout(JobInterrupted):
     """The handler ran longer than its ``timeout``."""
 
+    @classmethod
+    def after(cls, seconds: float | None) -> JobTimeout:
+        """With the limit in its message."""
+        return cls(f"ran longer than its timeout of {seconds:g} s")
+
 
 class TaskTimeout(JobTimeout):
     """The same of a task of Django's API."""
@@ -199,6 +204,10 @@ class TooManyReleases(JobQueueError):
 
 class TooManyCrashes(JobQueueError):
     """The job's worker died while it ran, as often as JOBQUEUE["MAX_CRASHES"] allows."""
+
+
+class ProcessLost(JobQueueError):
+    """The process of an isolated job ended before its handler did."""
 
 
 class JobExpired(JobQueueError):

@@ -10,20 +10,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
 
 from . import conf, interrupts, logs, registry, signals
+from .attempts import Attempt
 from .context import restored
 from .databases import is_spoiled
 from .exceptions import ClaimLost, SnoozeJob
-from .handlers import JobContext
-from .managers.claim import ClaimedJob
 from .managers.failures import describe, next_delay
 from .managers.outcomes import Done, Failed, Outcome, Snoozed, UnknownHere
 from .models import Job
-from .payloads import clean_text, decode, encode_result
+from .payloads import decode, encode_result
 from .registry import JobType
 
 if TYPE_CHECKING:
@@ -31,67 +30,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-#: Characters of a progress note that are kept.
-NOTE_LIMIT = 1_000
 #: Seconds for which a connection that was found usable after a job is not looked at before the next.
 STILL_USABLE = 1.0
-
-
-class Attempt:
-    """A claimed job while this process has it. Times are of the monotonic clock."""
-
-    __slots__ = (
-        "cancelled",
-        "claimed",
-        "ended",
-        "interruption",
-        "job",
-        "lapses",
-        "limit",
-        "lost",
-        "note",
-        "on_settled",
-        "progress",
-        "report",
-        "runner",
-        "slot",
-        "started",
-        "worker_id",
-    )
-
-    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float, lapses: int = 0) -> None:
-        self.job = job
-        self.worker_id = worker_id
-        self.claimed = claimed  # just before the claim was sent
-        self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
-        self.started: float | None = None
-        self.ended = False  # its outcome is on the way to the table
-        self.cancelled = False  # somebody asked it to stop
-        self.lost = False  # somebody else has it, or a person ended it
-        self.limit: float | None = None  # seconds that the handler may run
-        self.runner: Any = None  # the thread (its id) or task of the handler, exactly while that runs
-        self.interruption: interrupts.Interruption | None = None
-        self.progress: float | None = None
-        self.note = ""
-        self.report: Callable[[Attempt], None] | None = None  # called when progress changed
-        self.on_settled: Callable[[], None] | None = None  # called when its outcome is written, or it is lost
-        self.slot = -1  # where the process keeps note of its start
-
-    def since_claim(self) -> float | None:
-        """Seconds from claim to start."""
-        return None if self.started is None else self.started - self.claimed
-
-    def context(self) -> JobContext:
-        """What the handler sees."""
-        return JobContext(self.job, self._report, self._is_to_end)
-
-    def _is_to_end(self) -> bool:
-        return self.cancelled or self.lost or self.interruption is not None
-
-    def _report(self, progress: float | None, note: str) -> None:
-        self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
-        if self.report is not None:
-            self.report(self)
 
 
 def execute(attempt: Attempt, alias: str) -> Outcome | None:
@@ -108,6 +48,20 @@ def execute(attempt: Attempt, alias: str) -> Outcome | None:
         return contextvars.Context().run(_as_a_request, perform, attempt, job_type, alias)
     except BaseException as exception:
         return outcome_of(exception, attempt, job_type)
+
+
+def execute_here(attempt: Attempt, alias: str) -> tuple[Outcome | None, BaseException | None]:
+    """Run a handler of either kind in this thread, on its connections and in the transactions open there.
+
+    For tests: the connections are left as they are. Answers with what was raised, too; Ctrl-C passes.
+    """
+    job_type = registry.find(attempt.job.job_type)
+    if job_type is None:
+        return UnknownHere(attempt.job), None
+    try:
+        return contextvars.Context().run(_perform_here, attempt, job_type, alias), None
+    except (Exception, SystemExit) as exception:
+        return outcome_of(exception, attempt, job_type), exception
 
 
 async def execute_async(attempt: Attempt) -> Outcome:
@@ -130,7 +84,7 @@ async def execute_async(attempt: Attempt) -> Outcome:
         return outcome_of(exception, attempt, job_type)
 
 
-def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
+def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType | None = None) -> Outcome:
     """What becomes of a job whose handler raised ``exception``. Never raises, whatever that is."""
     started = attempt.since_claim()
     exception = interrupts.ended_by(exception, attempt)
@@ -139,11 +93,13 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
     trace = exception.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
-    failure = describe(exception, trace or exception.__traceback__)
+    failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
+    job_type = job_type or registry.find(attempt.job.job_type)
     outcome = Failed(
         attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type)
     )
-    job_type.ends(attempt, outcome)
+    if job_type is not None:
+        job_type.ends(attempt, outcome)
     return outcome
 
 
@@ -188,9 +144,11 @@ def _leave_connections(attempt: Attempt) -> None:
     here = connections.all(initialized_only=True)
     for connection in here:
         connection.queries_log.clear()
-        # An interrupted handler may have left its connection between two lines of the driver.
-        if is_spoiled(connection) or attempt.interruption is not None:
-            _replace(connection, attempt)
+        if is_spoiled(connection):
+            logs.connection_replaced(connection.alias, attempt.job)
+            _replace(connection)
+        elif attempt.interruption is not None:  # between any two lines of the driver, perhaps
+            _replace(connection)
         else:
             connection.close_if_unusable_or_obsolete()
     _thread.has_connections = any(connection.connection is not None for connection in here)
@@ -213,6 +171,13 @@ def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
     outcome = _done(job_type, attempt, result)
     job_type.ends(attempt, outcome)
     return outcome
+
+
+def _perform_here(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
+    if job_type.is_async:
+        return async_to_sync(_perform_async)(attempt, job_type)
+    _announce_start(attempt, job_type)
+    return (_perform_atomic if job_type.atomic else _perform)(attempt, job_type, alias)
 
 
 async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
@@ -247,6 +212,7 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
                 raise ClaimLost(attempt.job.id)
         return None
     except ClaimLost:
+        attempt.lost = True
         return None
     except DatabaseError as error:
         # Perhaps the COMMIT went through and its answer was lost. The failure below is written only if the
@@ -265,9 +231,8 @@ def _done(job_type: JobType, attempt: Attempt, value: Any) -> Done:
     return Done(attempt.job, attempt.since_claim(), result)
 
 
-def _replace(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:
+def _replace(connection: BaseDatabaseWrapper) -> None:
     """No transaction of a handler survives its job: closing the connection rolls it back."""
-    logs.connection_replaced(connection.alias, attempt.job)
     with contextlib.suppress(DatabaseError):
         connection.close()
     del connections[connection.alias]  # an atomic block that was entered and never left spoils it for good

@@ -109,6 +109,8 @@ def job(
     lock_key: Key = None,
     atomic: bool = False,
     takes_context: bool = False,
+    isolated: bool = False,
+    max_memory: int | None = None,
 ) -> Callable[[Callable[P, R]], Handler[P, R]]:
     """Make a function the handler of the job type ``name``. Write it in an app's ``jobs.py``.
 
@@ -123,7 +125,8 @@ def job(
     key, "return", "raise", "replace", or a ``Dedupe``.
     ``atomic``: the handler runs in a transaction of the queue's database, and its writes and its
     completion are committed together or not at all; plain functions only. ``takes_context``: the first
-    argument is named ``context`` and gets a ``JobContext``.
+    argument is named ``context`` and gets a ``JobContext``. ``isolated``: each job runs in a child process,
+    which can be killed, and in which it may take ``max_memory`` (MiB; None: no bound); plain functions only.
 
     Raises ``InvalidOption`` for an option out of range or a name that another function has.
     """
@@ -144,6 +147,8 @@ def job(
             lock_key=lock_key,
             atomic=atomic,
             takes_context=takes_context,
+            isolated=isolated,
+            max_memory=max_memory,
         )
         registry.register(job_type)
         return Handler(job_type, function)

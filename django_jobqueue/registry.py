@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from . import conf
+from .bounds import TIMEOUT_KEY, check_timeout, check_whole
 from .dedupe import RETURN, Dedupe
 from .exceptions import InvalidOption, InvalidPayload, JobTimeout, UnknownJobType, as_seconds
 from .payloads import decode
@@ -26,11 +27,6 @@ if sys.version_info >= (3, 14):
     _UNEVALUATED["annotation_format"] = Format.FORWARDREF
 
 Key = str | Callable[..., str | None] | None
-
-#: Seconds that a handler may be given: less is no time to look, more is no limit.
-TIMEOUT_MIN, TIMEOUT_MAX = 0.1, 30 * 86_400.0
-#: Under this key the timeout that a call gave its job travels in the job's context.
-TIMEOUT_KEY = "timeout"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +47,8 @@ class JobType:
     lock_key: Key = None
     atomic: bool = False
     takes_context: bool = False
+    isolated: bool = False  # in a child process of its own
+    max_memory: int | None = None  # MiB that an isolated handler may take
     is_async: bool = field(init=False)
     limit: float | None = field(init=False)  # the timeout in seconds
     lifetime: float | None = field(init=False)  # expires_after in seconds
@@ -184,6 +182,18 @@ class JobType:
                 f"{what}: atomic=True needs a plain function. A database transaction belongs to one thread, "
                 "and an async handler has none of its own: drop atomic or write 'def'."
             )
+        if self.isolated and self.is_async:
+            raise InvalidOption(
+                f"{what}: isolated=True needs a plain function, since its process runs one job at a time. "
+                "Drop isolated or write 'def'."
+            )
+        if self.max_memory is not None:
+            check_whole("max_memory", self.max_memory, 1, 1_048_576, what)
+            if not self.isolated:
+                raise InvalidOption(
+                    f"{what}: max_memory={self.max_memory!r} needs isolated=True, since threads share their "
+                    "memory. A whole process is bounded by runworker --max-memory."
+                )
         for exception in self.never_retry:
             if not (isinstance(exception, type) and issubclass(exception, BaseException)):
                 raise InvalidOption(
@@ -194,28 +204,6 @@ class JobType:
 def function_signature(function: Callable[..., Any]) -> inspect.Signature:
     """Its signature, without a look at what its annotations mean."""
     return inspect.signature(function, **_UNEVALUATED)
-
-
-def check_whole(name: str, value: Any, least: int, most: int, what: str = "") -> None:
-    """Raise ``InvalidOption`` unless ``value`` is a whole number from ``least`` to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        where = f"{what}: " if what else ""
-        raise InvalidOption(f"{where}{name}={value!r} must be a whole number from {least} to {most}.")
-
-
-def check_timeout(value: Any, what: str = "") -> float | None:
-    """The seconds of a timeout (a number or a timedelta; None: no limit). Raises ``InvalidOption``."""
-    if value is None:
-        return None
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not is_number or not TIMEOUT_MIN <= seconds <= TIMEOUT_MAX:
-        where = f"{what}: " if what else ""
-        raise InvalidOption(
-            f"{where}timeout={value!r} must be seconds or a timedelta, from {TIMEOUT_MIN:g} s to 30 days. "
-            "Leave it out for no limit."
-        )
-    return float(seconds)
 
 
 _types: dict[str, JobType] = {}

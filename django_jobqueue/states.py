@@ -52,6 +52,7 @@ MOVES: dict[str, tuple[frozenset[JobStatus | None], frozenset[JobStatus | None]]
     "expire": (frozenset({JobStatus.PENDING}), frozenset({JobStatus.CANCELLED})),
     "retry": (frozenset({JobStatus.DEAD, JobStatus.CANCELLED}), frozenset({JobStatus.PENDING})),
     "reschedule": (frozenset({JobStatus.PENDING}), frozenset({JobStatus.PENDING})),
+    "discard": (FINISHED, frozenset({None})),
     "prune": (FINISHED, frozenset({None})),
 }
 

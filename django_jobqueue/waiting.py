@@ -24,7 +24,8 @@ from .managers.base import open_transaction_elsewhere
 from .models import Job
 from .states import ACTIVE
 from .worker.bell import Bell
-from .worker.wakeup import BROKEN, Wakeup, leave_pool, wakeup_of_file
+from .worker.service import use_own_connection
+from .worker.wakeup import BROKEN, Wakeup, wakeup_of_file
 
 Wake = Callable[[], object]
 
@@ -220,7 +221,7 @@ class EndsWakeup(Wakeup):
 
             self._raw = psycopg.connect(dsn, autocommit=True)
         else:
-            leave_pool(alias)
+            use_own_connection(alias, pooled=False)
             connections[alias].ensure_connection()
             self._raw = connections[alias].connection
         self._bell = Bell()

@@ -10,20 +10,25 @@ from typing import Any
 
 from django.contrib import admin
 from django.utils import formats, timezone
-from django.utils.dateparse import parse_datetime
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .. import registry
+from ..databases.controlling import ORIGINAL_PAYLOAD
 from ..models import Job, JobStatus
+from ..redaction import redact, redact_text
+from ..retries import Retry
 
 #: Characters of a value that a page shows; more would make the browser wait.
 VALUE_LIMIT = 20_000
 
 #: What Django's own columns show where there is no value.
 NOTHING = "-"
+
+#: The times of a row that change while its job lives.
+CHANGING_TIMES = ("run_after", "run_started_at", "finished_at")
 
 Column = Callable[[Job], Any]
 
@@ -55,7 +60,10 @@ def json_column(name: str) -> Column:
 
     @admin.display(description=_label(name))
     def column(job: Job) -> str:
-        return pretty_json(getattr(job, name))
+        value = getattr(job, name)
+        if name == "context":
+            value = {key: item for key, item in value.items() if key != ORIGINAL_PAYLOAD}
+        return pretty_json(redact(value))
 
     column.__name__ = f"{name}_json"
     return column
@@ -85,7 +93,7 @@ def pretty_json(value: Any) -> SafeString | str:
         text = json.dumps(value, indent=2, ensure_ascii=False)
     except RecursionError:
         return format_html("<p>{}</p>", gettext("Nested too deeply to be shown."))
-    return cut(_DECEPTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    return cut(readable(text))
 
 
 def cut(text: str) -> SafeString:
@@ -102,12 +110,15 @@ def cut(text: str) -> SafeString:
 
 @admin.display(description=_("status"))
 def status(job: Job) -> SafeString:
-    """A badge: a word, a sign and a colour."""
+    """A badge: a word, a sign and a colour; and how far a running job has come."""
     kind = JobStatus(job.status)
-    return format_html(
+    badge = format_html(
         '<span class="jobqueue-status jobqueue-{}"><span aria-hidden="true">{}</span> {}</span>',
         kind.name.lower(), _SYMBOLS[kind], kind.label,
     )  # fmt: skip
+    if kind is JobStatus.RUNNING and job.progress is not None:
+        return format_html('{} <span class="jobqueue-bar">{}</span>', badge, bar(job.progress))
+    return badge
 
 
 @admin.display(description=_("attempts"))
@@ -125,51 +136,69 @@ def handler(job: Job) -> str:
     return f"{known.function.__module__}.{known.function.__qualname__}"
 
 
+@admin.display(description=_("retry"))
+def retry_rule(job: Job) -> str:
+    """When the type is tried again after a failure."""
+    known = registry.find(job.job_type)
+    if known is None:
+        return NOTHING
+    return str(known.retry) if isinstance(known.retry, Retry) else getattr(known.retry, "__qualname__", "?")
+
+
+@admin.display(description=_("options"))
+def handler_options(job: Job) -> str:
+    """What else the type says of its handler."""
+    known = registry.find(job.job_type)
+    if known is None:
+        return NOTHING
+    said = [name for name in ("is_async", "atomic", "takes_context") if getattr(known, name)]
+    never = [one.__qualname__ for one in known.never_retry]
+    return ", ".join([*said, *(f"never_retry: {one}" for one in never)]) or NOTHING
+
+
 @admin.display(description=_("progress"))
 def progress(job: Job) -> SafeString | str:
     """What the handler last reported."""
     if job.progress is None:
         return job.progress_note or NOTHING
-    percent = f"{job.progress:.0%}"
+    return format_html("{} {}", bar(job.progress), job.progress_note)
+
+
+def bar(share: float) -> SafeString:
+    """A share as a bar and in words."""
+    percent = f"{share:.0%}"
     return format_html(
-        '<progress max="1" value="{}">{}</progress> {} {}',
-        f"{job.progress:.3f}",
-        percent,
-        percent,
-        job.progress_note,
-    )
+        '<progress max="1" value="{}" aria-label="{}">{}</progress> {}',
+        f"{share:.3f}", gettext("progress"), percent, percent,
+    )  # fmt: skip
 
 
-@admin.display(description=_("errors"))
-def errors(job: Job) -> SafeString | str:
-    """Every failed attempt, the last one first, its traceback folded."""
-    if not job.errors:
-        return NOTHING
-    entries = ((_error(entry),) for entry in reversed(job.errors))
-    return format_html('<ul class="jobqueue-errors">{}</ul>', format_html_join("", "<li>{}</li>", entries))
+@admin.display(description=_("last error"))
+def last_error(job: Job) -> str:
+    """The message of the last failure."""
+    return readable(redact_text(job.last_error, job.payload)) or NOTHING
 
 
-def _error(entry: Any) -> SafeString | str:
-    if not isinstance(entry, Mapping):  # written by hand
-        return pretty_json(entry)
-    facts = gettext("Attempt %(attempt)s on worker %(worker)s") % {
-        "attempt": entry.get("attempt", "?"),
-        "worker": entry.get("worker") or "?",
-    }
-    times = format_html_join(" → ", "{}", ((_instant(entry.get(key)),) for key in ("started_at", "ended_at")))
-    exception = format_html("<strong>{}</strong>: {}", entry.get("exception", "?"), entry.get("message", ""))
-    return format_html('<p class="quiet">{}, {}</p><p>{}</p>{}', facts, times, exception, _traceback(entry))
+@admin.display(description=_("original payload"))
+def original_payload(job: Job) -> SafeString | str:
+    """What the payload was before a person gave the job another."""
+    return pretty_json(redact(job.context.get(ORIGINAL_PAYLOAD)))
 
 
-def _instant(text: Any) -> SafeString | str:
-    try:
-        return instant(parse_datetime(text)) if text else NOTHING
-    except (TypeError, ValueError):  # written by hand
-        return str(text)
+def error(entry: Mapping[str, Any], payload: Any) -> SafeString | str:
+    """A failed attempt: exception, message and, folded, the traceback."""
+    message = readable(redact_text(str(entry.get("message", "")), payload))
+    exception = format_html("<strong>{}</strong>: {}", entry.get("exception", "?"), message)
+    return format_html("<p>{}</p>{}", exception, _traceback(str(entry.get("traceback") or ""), payload))
 
 
-def _traceback(entry: Mapping[str, Any]) -> SafeString | str:
-    trace = entry.get("traceback")
+def _traceback(trace: str, payload: Any) -> SafeString | str:
     if not trace:
         return ""
-    return format_html("<details><summary>{}</summary>{}</details>", gettext("Traceback"), cut(str(trace)))
+    shown = cut(readable(redact_text(trace, payload)))
+    return format_html("<details><summary>{}</summary>{}</details>", gettext("Traceback"), shown)
+
+
+def readable(text: str) -> str:
+    """Text with the characters that reorder or hide what stands around them written out."""
+    return _DECEPTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.actions import delete_selected
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext
+from django.db.models import QuerySet
+from django.forms.widgets import Script
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
 from ..managers import JobQuerySet
 from ..models import Job
-from . import actions, display
-from .changelist import CappedPaginator, JobChangeList
-from .filters import QueueFilter, TimeRangeFilter, TypeFilter
+from . import actions, bulk_views, dead_letters, display, job_page, search
+from .actions import Action
+from .changelist import JobChangeList
+from .filters import (
+    DedupeKeyFilter,
+    DueFilter,
+    FingerprintFilter,
+    HasKeyFilter,
+    LockKeyFilter,
+    QueueFilter,
+    TimeRangeFilter,
+    TypeFilter,
+    WorkerFilter,
+)
 from .readonly import ReadOnlyAdmin
-
-#: Jobs in one deletion: Django's page repeats each of them in its form, which may have 1,000 fields.
-DELETED_AT_ONCE = 500
 
 created, run_after = display.time_column("created_at"), display.time_column("run_after")
 started, finished = display.time_column("run_started_at"), display.time_column("finished_at")
 
 PAGE: dict[Any, tuple[Any, ...]] = {
     None: (
-        display.status, "job_type", display.handler, "queue", "priority", display.attempts, display.progress,
+        display.handler, "queue", "priority", display.attempts, display.progress, display.last_error,
+        "error_fingerprint",
     ),
+    _("Data"): (display.json_column("payload"), display.original_payload,
+                *map(display.json_column, ("result", "context"))),
+    _("Options in force"): (display.retry_rule, display.handler_options, "dedupe_key", "lock_key", "id"),
     _("Times"): (
         created, run_after, *map(display.time_column, ("expires_at", "claimed_at")), started, finished,
         *map(display.time_column, ("cancel_requested_at", "updated_at")),
     ),
-    _("Data"): tuple(map(display.json_column, ("payload", "result", "context"))),
-    _("Errors"): ("last_error", "error_fingerprint", display.errors),
     _("Claim"): (
         "worker_id", "fence", display.time_column("lease_until"), "crashes", "snoozes", "releases",
         display.time_column("unknown_since"),
     ),
-    _("Keys"): ("id", "dedupe_key", "lock_key"),
 }  # fmt: skip
 
 
@@ -54,21 +63,31 @@ class JobAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_display_links = ("job_type",)
     list_filter = (
+        FingerprintFilter,
+        DedupeKeyFilter,
+        LockKeyFilter,
         "status",
+        DueFilter,
         QueueFilter,
         TypeFilter,
+        WorkerFilter,
         ("created_at", TimeRangeFilter),
         ("run_after", TimeRangeFilter),
         ("finished_at", TimeRangeFilter),
+        HasKeyFilter,
     )
     search_fields = ("id",)
-    search_help_text = _("Id (with or without hyphens), dedupe key, or the beginning of a type.")
+    search_help_text = search.HELP
     ordering = ("-id",)  # the id carries its time, so this is newest first, by the primary key
-    paginator = CappedPaginator
     show_full_result_count = False
     actions = ("retry_jobs", "run_jobs_now", "cancel_jobs", "delete_selected")
     fieldsets = [(title, {"fields": fields}) for title, fields in PAGE.items()]
+    change_form_template = "admin/django_jobqueue/job/change_form.html"
     readonly_fields = tuple(field for fields in PAGE.values() for field in fields)
+
+    class Media:
+        css = {"all": ["django_jobqueue/jobs.css"]}
+        js = [Script("django_jobqueue/jobs.js", defer=True)]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that asks for narrow rows."""
@@ -77,40 +96,73 @@ class JobAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Job], search_term: str
     ) -> tuple[QuerySet[Job], bool]:
-        """An id, a dedupe key, or the beginning of a type."""
-        term = search_term.strip()
-        if not term:
+        """What the search field means."""
+        found = search.parse(request, search_term)
+        if found is None:
             return queryset, False
-        if (identity := _as_id(term)) is not None:
-            return queryset.filter(Q(pk=identity) | Q(dedupe_key=term)), False
-        return queryset.filter(Q(dedupe_key=term) | Q(job_type__startswith=term)), False
+        return queryset.filter(found.condition), False
+
+    def get_urls(self) -> list[URLPattern]:
+        """Django's, and before them the pages of our own."""
+        own = [
+            path("dead-letters/", self._own(dead_letters.view), name="django_jobqueue_job_dead_letters"),
+            path("all/<slug:name>/", self._own(bulk_views.view), name="django_jobqueue_job_bulk"),
+            path("live/", self._own(job_page.live), name="django_jobqueue_job_live"),
+            path("<uuid:object_id>/payload/", self._own(job_page.edit), name="django_jobqueue_job_payload"),
+            path("<uuid:object_id>/do/<slug:name>/", self._own(job_page.do), name="django_jobqueue_job_do"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def _own(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        """A view of ours as the admin's own are: for staff, with the token against forgery, never cached."""
+
+        def serve(request: HttpRequest, **arguments: Any) -> HttpResponse:
+            return view(self, request, **{name: str(value) for name, value in arguments.items()})
+
+        return self.admin_site.admin_view(serve)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Job | None = None,
+    ) -> HttpResponse:
+        """The page of a job."""
+        if obj is not None:
+            context |= job_page.context(self, request, obj)
+        return super().render_change_form(request, context, add, change, form_url, obj)
 
     @admin.action(description=_("Retry dead or cancelled jobs"), permissions=["retry"])
-    def retry_jobs(self, request: HttpRequest, queryset: JobQuerySet) -> None:
+    def retry_jobs(self, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
         """DEAD, CANCELLED → PENDING."""
-        actions.perform(actions.RETRY, self, request, queryset)
+        return self._act(actions.RETRY, request, queryset)
 
     @admin.action(description=_("Run now"), permissions=["run_now"])
-    def run_jobs_now(self, request: HttpRequest, queryset: JobQuerySet) -> None:
+    def run_jobs_now(self, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
         """PENDING jobs that are scheduled for later become due."""
-        actions.perform(actions.RUN_NOW, self, request, queryset)
+        return self._act(actions.RUN_NOW, request, queryset)
 
     @admin.action(description=_("Cancel"), permissions=["cancel"])
-    def cancel_jobs(self, request: HttpRequest, queryset: JobQuerySet) -> None:
+    def cancel_jobs(self, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
         """PENDING → CANCELLED; RUNNING jobs are asked to stop."""
-        actions.perform(actions.CANCEL, self, request, queryset)
+        return self._act(actions.CANCEL, request, queryset)
 
     @admin.action(description=_("Delete finished jobs"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
-        """Django's own, for as many jobs as its page can hold."""
-        if len(queryset[: DELETED_AT_ONCE + 1]) > DELETED_AT_ONCE:
-            text = gettext(
-                "At most %(most)d jobs are deleted at once here. Those that are older than "
-                'JOBQUEUE["RETENTION"] says are removed by the workers.'
-            )
-            self.message_user(request, text % {"most": DELETED_AT_ONCE}, messages.ERROR)
-            return None
+        """Django's own, which lists each of them; or the page for all that match."""
+        if _is_across(request):
+            return self._act(actions.DISCARD, request, queryset)
         return delete_selected(self, request, queryset)
+
+    def _act(self, action: Action, request: HttpRequest, queryset: JobQuerySet) -> HttpResponse | None:
+        """On the rows selected now; on all that match step by step, on a page of its own."""
+        if _is_across(request):
+            return HttpResponseRedirect(bulk_views.url(action.name, request.META["QUERY_STRING"]))
+        actions.perform(action, self, request, queryset)
+        return None
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Whether the person may retry jobs."""
@@ -136,15 +188,13 @@ class JobAdmin(ReadOnlyAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Job) -> None:
         """Remove a job, unless it has become active meanwhile."""
-        Job.objects.filter(pk=obj.pk).prune(timedelta(0))
+        Job.objects.filter(pk=obj.pk).discard()
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
         """Remove the jobs, but for those that have become active meanwhile."""
-        queryset.prune(timedelta(0))
+        queryset.discard()
 
 
-def _as_id(term: str) -> UUID | None:
-    try:
-        return UUID(term)
-    except ValueError:
-        return None
+def _is_across(request: HttpRequest) -> bool:
+    """Whether all that match were chosen, and not just rows of the page."""
+    return request.POST.get("select_across") == "1"

@@ -118,8 +118,8 @@ class JobQueueBackend(BaseTaskBackend):
             yield Error(
                 f"TASKS[{self.alias!r}] uses the job queue, whose app is not installed.",
                 hint='Add "django_jobqueue" to INSTALLED_APPS and run manage.py migrate. '
-                "See docs/reference/checks.md#jobqueue-e008",
-                id="jobqueue.E008",
+                "See docs/reference/checks.md#jobqueue-e009",
+                id="jobqueue.E009",
             )
 
 

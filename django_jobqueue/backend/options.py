@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from ..bounds import check_timeout, check_whole
 from ..compat import AnyTask, InvalidTask, Task, django_task, task_backends
 from ..dedupe import Dedupe, as_dedupe
 from ..exceptions import MAX_DELAY, InvalidOption, as_seconds
-from ..registry import Key, check_timeout, check_whole
+from ..registry import Key
 from ..retries import Retry
 from ..states import KEY_LENGTH, MAX_ATTEMPTS_LIMIT
 

@@ -66,6 +66,11 @@ class Claiming(Dialect):
         rows = self.run(connection, self.claim_sql(request, columns), self.claim_params(request))
         return [row[:-1] for row in sorted(rows, key=_place)]
 
+    @property
+    @abstractmethod
+    def waited(self) -> str:
+        """SQL: the seconds from when a claimed job was due to its claim."""
+
     @abstractmethod
     def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
         """The statement; it returns ``columns`` and, last, what to sort by: RETURNING has no order."""

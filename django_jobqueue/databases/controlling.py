@@ -21,6 +21,12 @@ KEY_TAKEN = f"""EXISTS (
 #: job; in the order of the model's fields.
 FACTS = "id, job_type, queue, status, priority, attempts, max_attempts, awaited"
 
+#: A batch of jobs to retry: which, and in how many seconds each is due.
+RETRY = {"job_id": "id", "delay": "float"}
+
+#: Where a job's context keeps the payload that it had before a person gave it another.
+ORIGINAL_PAYLOAD = "original_payload"
+
 
 class Controlling(Dialect):
     """Statements over chosen ids, each guarded by status. Answers tell which rows were really moved."""
@@ -40,19 +46,24 @@ class Controlling(Dialect):
         )
         return self.run(connection, sql, {"ids": self.ids(ids), "reason": reason})
 
-    def retry(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID], payload: str | None) -> list[Row]:
-        """DEAD, CANCELLED → PENDING with all attempts anew, unless another job has the dedupe key."""
-        replaced = "" if payload is None else f"payload = {self.json_param('payload')},"
-        sql = self.update_where(
-            f"{self.among('job.id', 'ids', 'id')} AND job.status IN (4, 5) AND NOT {KEY_TAKEN}",
+    def retry(self, connection: BaseDatabaseWrapper, rows: Sequence[Row], payload: str | None) -> list[Row]:
+        """DEAD, CANCELLED → PENDING with all attempts anew, unless another job has the dedupe key.
+
+        Rows: (id, seconds until it is due). The payload that another one replaces is kept in the context.
+        """
+        kept = self.with_first("job.context", ORIGINAL_PAYLOAD, "job.payload")
+        replaced = "" if payload is None else f"context = {kept}, payload = {self.json_param('payload')},"
+        sql = self.update_given(
+            RETRY,
+            guard=f"job.status IN (4, 5) AND NOT {KEY_TAKEN}",
             assign=f"""
                 {replaced}
                 status = 1, attempts = 0, crashes = 0, snoozes = 0, releases = 0, unknown_since = NULL,
-                run_after = {self.now}, expires_at = NULL, finished_at = NULL, cancel_requested_at = NULL,
-                progress = NULL, progress_note = '', updated_at = {self.now}""",
+                run_after = {self.shifted(self.now, "given.delay")}, expires_at = NULL, finished_at = NULL,
+                cancel_requested_at = NULL, progress = NULL, progress_note = '', updated_at = {self.now}""",
             returning=FACTS,
         )
-        return self.run(connection, sql, {"ids": self.ids(ids), "payload": payload})
+        return self.run(connection, sql, {"payload": payload, **self.batch(RETRY, rows)})
 
     def reschedule(
         self, connection: BaseDatabaseWrapper, ids: Sequence[UUID], changes: Mapping[str, object]
@@ -92,5 +103,5 @@ class Controlling(Dialect):
         self.run(connection, sql, {"ids": self.ids([job_id])})
 
     @abstractmethod
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
-        """Remove those of the ids that are finished; how many went."""
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
+        """Remove those of the ids that are finished, and that nobody else has locked."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .controlling import Controlling
+from .grouping import Grouping
 from .holding import Holding
 from .inserting import Inserting
-from .looking import Looking
+from .observing import Observing
 from .settling import Settling
 
 
-class Database(Inserting, Looking, Settling, Holding, Controlling):
+class Database(Inserting, Observing, Settling, Holding, Controlling, Grouping):
     """One method a statement. What is abstract in the parts differs between databases."""

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
+from .observing import OpenTransaction
 from .postgresql_arrays import ARRAYS, array_text
 from .postgresql_claim import LaneClaiming, by_key
 from .postgresql_insert import IS_RECENT, ArrayInserting
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: Options of libpq: a server that vanished (no FIN, no RST) is noticed within half a minute. While nothing is
+#: under way by keepalive (10 s idle, then 4 probes of 4 s), else by what it does not acknowledge.
+TIMEOUTS = {
+    "connect_timeout": 10,  # seconds, for each host
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 4,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 25_000,  # milliseconds
+}
 
 _LOCKED = by_key("SELECT locked_id FROM locked")
 
@@ -75,6 +90,12 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
             raw.prepare_threshold = PREPARED_AFTER
         raw.cursor_factory = ServerBindingCursor
 
+    def timeouts(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "service" in options:  # its file may say
+            return {}
+        said = options.keys() | ({"connect_timeout"} if "PGCONNECT_TIMEOUT" in os.environ else set())
+        return {name: value for name, value in TIMEOUTS.items() if name not in said}
+
     def to_id(self, value: Any) -> UUID:
         job_id: UUID = value
         return job_id
@@ -94,12 +115,19 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
     def seconds_until(self, time: str) -> str:
         return f"EXTRACT(EPOCH FROM {time} - {self.now})"
 
+    @property
+    def waited(self) -> str:
+        return "date_part('epoch', claimed_at - run_after)"  # EXTRACT is a numeric, which takes longer
+
     def time_text(self, time: str) -> str:
         return f"""to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
     def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
         inner = ", ".join(f"'{key}', {value}" for key, value in pairs.items())
         return f"({document} || jsonb_build_object({inner}))"
+
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"(jsonb_build_object('{key}', {value}) || {document})"  # of two, the one on the right stays
 
     def appended(self, errors: str, entry: str) -> str:
         kept = (
@@ -182,9 +210,41 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
         params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def open_transactions(self, connection: BaseDatabaseWrapper, older_than: float) -> list[OpenTransaction]:
+        # Those of other roles are seen by superusers and members of pg_read_all_stats only.
+        sql = """
+            SELECT pid, date_part('epoch', clock_timestamp() - xact_start), state, application_name, usename
+            FROM pg_stat_activity
+            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+              AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+              AND xact_start < clock_timestamp() - %(older_than)s * interval '1 second'
+            ORDER BY xact_start LIMIT 5"""
+        return list(map(OpenTransaction._make, self.run(connection, sql, {"older_than": older_than})))
+
+    def slow_journal(self, connection: BaseDatabaseWrapper) -> str:
+        return ""
+
+    def start_of(self, span: str) -> str:
+        return f"date_bin({span} * interval '1 second', {self.now}, TIMESTAMPTZ 'epoch')"
+
+    def added(self, one: str, other: str) -> str:
+        return f"""(
+            SELECT jsonb_agg(a.n::bigint + b.n::bigint ORDER BY place)
+            FROM jsonb_array_elements_text({one}) WITH ORDINALITY AS a(n, place)
+            JOIN jsonb_array_elements_text({other}) WITH ORDINALITY AS b(n, place) USING (place))"""
+
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
         sql = f"""
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
-            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING job.id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})
+
+
+class ProcessClockPostgreSQL(PostgreSQL):
+    """For tests that freeze time: "now" is this process's, as on SQLite."""
+
+    now = "%(now)s::timestamptz"
+
+    def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"now": datetime.datetime.now(datetime.UTC), **params}

@@ -12,9 +12,11 @@ from uuid import UUID
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
 from .claiming import ClaimRequest
 from .clock import UTC, as_text, from_database, process_now_text
+from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
 from .inserting import ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
+from .observing import OpenTransaction
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -61,12 +63,19 @@ class SQLite(Database):
     def seconds_until(self, time: str) -> str:
         return f"(julianday({time}) - julianday({self.now})) * 86400.0"
 
+    @property
+    def waited(self) -> str:
+        return "(julianday(claimed_at) - julianday(run_after)) * 86400.0"
+
     def time_text(self, time: str) -> str:
         return f"replace({time}, ' ', 'T') || 'Z'"
 
     def with_keys(self, document: str, pairs: Mapping[str, str]) -> str:
         inner = ", ".join(f"'$.{key}', {value}" for key, value in pairs.items())
         return f"json_set({document}, {inner})"
+
+    def with_first(self, document: str, key: str, value: str) -> str:
+        return f"json_insert({document}, '$.{key}', json({value}))"
 
     def appended(self, errors: str, entry: str) -> str:
         kept = (
@@ -210,11 +219,28 @@ class SQLite(Database):
         params = {"workers": self.values(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
-    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> int:
+    def open_transactions(self, connection: BaseDatabaseWrapper, older_than: float) -> list[OpenTransaction]:
+        return []  # a reader keeps the log from being cut, and no row
+
+    def slow_journal(self, connection: BaseDatabaseWrapper) -> str:
+        [[mode]] = self.run(connection, "PRAGMA journal_mode")
+        return "" if mode in {"wal", "memory"} else str(mode)
+
+    def start_of(self, span: str) -> str:
+        begun = f"CAST(strftime('%%s', {self.now}) AS INTEGER) / {span} * {span}"
+        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%S.000000', {begun}, 'unixepoch')"
+
+    def added(self, one: str, other: str) -> str:
+        return f"""(
+            SELECT json_group_array(n) FROM (
+                SELECT a.value + b.value AS n FROM json_each({one}) AS a JOIN json_each({other}) AS b
+                ON a.key = b.key ORDER BY a.key))"""
+
+    def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         sql = f"""
             DELETE FROM {JOB_TABLE} WHERE {self.among("id", "ids", "id")} AND status IN (3, 4, 5)
-            RETURNING id"""
-        return len(self.run(connection, sql, {"ids": self.ids(ids)}))
+            RETURNING {FACTS}"""
+        return self.run(connection, sql, {"ids": self.ids(ids)})
 
 
 def _times(row: Mapping[str, Any], made_at: Instant | None) -> Row:

@@ -6,21 +6,26 @@ from .base import QueueAliasManager, Token
 from .claim import ClaimedJob, ClaimMoves
 from .control import ControlMoves, Report
 from .counts import Counts
+from .deaths import DeadKind, DeathMoves
 from .enqueue import EnqueueMoves
 from .finish import FinishMoves, Settlement
 from .prune import PruneMoves
 from .queues import QueueManager
 from .rescue import Renewal, RescueMoves
+from .tallies import StatisticManager, Tally
 from .workers import WorkerFacts, WorkerManager
 
 __all__ = [
     "ClaimedJob",
+    "DeadKind",
     "JobManager",
     "JobQuerySet",
     "QueueManager",
     "Renewal",
     "Report",
     "Settlement",
+    "StatisticManager",
+    "Tally",
     "Token",
     "WorkerFacts",
     "WorkerManager",
@@ -34,5 +39,5 @@ class JobQuerySet(ControlMoves, PruneMoves, Counts, EnqueueMoves):  # type: igno
 _SelectionManager = QueueAliasManager.from_queryset(JobQuerySet)
 
 
-class JobManager(ClaimMoves, FinishMoves, RescueMoves, _SelectionManager):
+class JobManager(ClaimMoves, FinishMoves, RescueMoves, DeathMoves, _SelectionManager):
     """``Job.objects``: every move there is. Those that carry a token are not on query sets."""

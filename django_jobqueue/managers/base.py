@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, models, router, transaction
 from .. import conf
 from ..databases import Database, database_for
 from ..databases.base import Row
+from ..databases.clock import from_database
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -61,6 +63,13 @@ class Moves:
     @property
     def _database(self) -> Database:
         return database_for(self.db)
+
+    def now(self) -> datetime:
+        """The present instant by the database's clock."""
+        [[now]] = self._database.run(self._connection, f"SELECT {self._database.now}")
+        instant = from_database(now)
+        assert instant is not None  # noqa: S101 - for the types: it was no NULL
+        return instant
 
     @contextmanager
     def _undoable(self) -> Iterator[None]:

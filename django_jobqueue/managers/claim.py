@@ -10,11 +10,11 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError
 
+from ..bounds import check_whole
 from ..databases.base import Row
 from ..databases.claiming import ClaimRequest, Mark
 from ..exceptions import InvalidOption
 from ..payloads import decode
-from ..registry import check_whole
 from .base import Moves
 from .preparing import check_text
 
@@ -43,6 +43,7 @@ class ClaimedJob(NamedTuple):
     lock_key: str | None
     payload_text: str
     context_text: str
+    waited: float = 0.0  # seconds from when it was due to its claim
     created: Any = None  # when it was enqueued, as the database gave it
     errors_text: str | None = None  # those of earlier attempts; None at the first claim
     worker_id: str = ""
@@ -61,7 +62,7 @@ class ClaimedJob(NamedTuple):
 
 
 #: The columns of a ``ClaimedJob`` that every database gives alike, in order.
-CLAIMED_COLUMNS = (*ClaimedJob._fields[:-5], "payload", "context")
+CLAIMED_COLUMNS = (*ClaimedJob._fields[:-6], "payload", "context")
 #: Most jobs are claimed once.
 EARLIER_ERRORS = "CASE WHEN fence > 1 THEN errors END"
 WIDTH = len(ClaimedJob._fields) - 1
@@ -115,7 +116,7 @@ class ClaimMoves(Moves):
         """
         to_id = self._database.to_id
         mark_time = self._database.mark_time
-        columns = (*CLAIMED_COLUMNS, self._database.created_at, EARLIER_ERRORS)
+        columns = (*CLAIMED_COLUMNS, self._database.waited, self._database.created_at, EARLIER_ERRORS)
         rows = self.claim_rows(request, (*columns, mark_time) if mark_time else columns)
         worker = request.worker_id
         jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH], worker)) for row in rows]

@@ -1,4 +1,4 @@
-"""What people do to jobs: cancel, retry, reschedule. Each on every job the query set selects."""
+"""What people do to jobs: cancel, retry, reschedule, discard. Each on every job the query set selects."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .. import conf, signals
+from ..bounds import check_whole
 from ..databases.base import Row
 from ..databases.clock import moment
 from ..databases.controlling import FACTS
 from ..databases.waking import tell_waiters, wake_workers
-from ..exceptions import InvalidOption
+from ..exceptions import InvalidOption, as_seconds
 from ..payloads import clean_text, encode_payload
-from ..registry import check_whole
-from ..states import MOVES, PRIORITY_MAX, PRIORITY_MIN, JobStatus
+from ..states import FINISHED, MOVES, PRIORITY_MAX, PRIORITY_MIN, JobStatus
 from .base import SelectionMoves
 from .failures import MESSAGE_LIMIT
 
@@ -70,15 +70,29 @@ class ControlMoves(SelectionMoves):
 
         return self._move(move, tell, {JobStatus.RUNNING: _("was asked to stop before")})
 
-    def retry(self, payload: Mapping[str, Any] | None = None) -> Report:
-        """DEAD, CANCELLED → PENDING, due now, attempts from 0; with another ``payload`` if given.
+    def retry(
+        self,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        delay: float | timedelta = 0,
+        per_minute: float | None = None,
+    ) -> Report:
+        """DEAD, CANCELLED → PENDING, due after ``delay`` (seconds or timedelta), attempts from 0.
 
-        A job whose dedupe key another active job has is refused, and does not stop the others.
+        ``payload`` replaces the job's own, which its context keeps under ``original_payload``.
+        ``per_minute``: no more than so many of them become due in a minute, evenly spread. A job whose dedupe
+        key another active job has is refused, and does not stop the others. Raises ``InvalidOption`` and
+        ``InvalidPayload``.
         """
         text = None if payload is None else encode_payload(payload, conf.current().MAX_PAYLOAD_BYTES)
+        first, step = as_seconds(delay), _seconds_between(per_minute)
+        done = 0
 
         def move(ids: Sequence[UUID]) -> list[Row]:
-            return self._retry(ids, text)
+            nonlocal done
+            rows = self._retry([(one, first + (done + n) * step) for n, one in enumerate(ids)], text)
+            done += len(rows)
+            return rows
 
         def tell(job: Any) -> None:
             signals.announce(signals.job_retried, self.model, job, error="", run_after=None)
@@ -109,13 +123,32 @@ class ControlMoves(SelectionMoves):
 
         return self._move(move, lambda job: wake_workers(self.db, [job.queue]))
 
+    def discard(self) -> Report:
+        """Remove jobs that have ended; those that have not are refused."""
+
+        def move(ids: Sequence[UUID]) -> list[Row]:
+            return self._database.delete(self._connection, ids)
+
+        held = _("is being changed by somebody else")
+        return self._move(move, lambda job: None, dict.fromkeys(FINISHED, held))
+
     async def acancel(self, reason: str = "cancelled by a person") -> Report:
         """``cancel`` for async code."""
         return await sync_to_async(self.cancel)(reason)
 
-    async def aretry(self, payload: Mapping[str, Any] | None = None) -> Report:
+    async def aretry(
+        self,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        delay: float | timedelta = 0,
+        per_minute: float | None = None,
+    ) -> Report:
         """``retry`` for async code."""
-        return await sync_to_async(self.retry)(payload)
+        return await sync_to_async(self.retry)(payload, delay=delay, per_minute=per_minute)
+
+    async def adiscard(self) -> Report:
+        """``discard`` for async code."""
+        return await sync_to_async(self.discard)()
 
     async def areschedule(
         self, run_after: datetime | timedelta | None = None, *, priority: int | None = None
@@ -177,21 +210,33 @@ class ControlMoves(SelectionMoves):
         values = (self._database.to_id(row[0]), *row[1:])
         return self.model.from_db(self.db, names, values)
 
-    def _retry(self, ids: Sequence[UUID], payload: str | None) -> list[Row]:
+    def _retry(self, rows: Sequence[Row], payload: str | None) -> list[Row]:
         """Retry a chunk: those without a dedupe key at once, the others one of a key at a time."""
-        ended = self.model.objects.using(self.db).filter(pk__in=ids, status__in=RETRYABLE)
+        delays: dict[UUID, float] = {one: delay for one, delay in rows}  # noqa: C416 - for the types
+        ended = self.model.objects.using(self.db).filter(pk__in=list(delays), status__in=RETRYABLE)
         keys = dict(ended.values_list("pk", "dedupe_key"))
         first_of_key = {key: one for one, key in reversed(keys.items()) if key is not None}
-        chosen = [one for one, key in keys.items() if key is None or first_of_key[key] == one]
+        chosen = [(one, delays[one]) for one, key in keys.items() if key is None or first_of_key[key] == one]
         try:
             with self._undoable():
                 return self._database.retry(self._connection, chosen, payload)
         except IntegrityError:
             return [row for one in chosen for row in self._retry_one(one, payload)]
 
-    def _retry_one(self, one: UUID, payload: str | None) -> list[Row]:
+    def _retry_one(self, one: Row, payload: str | None) -> list[Row]:
         try:
             with self._undoable():
                 return self._database.retry(self._connection, [one], payload)
         except IntegrityError:  # its key was taken between the statement's look and its write
             return []
+
+
+def _seconds_between(per_minute: float | None) -> float:
+    """Seconds between two jobs of a speed; none without one."""
+    if per_minute is None:
+        return 0.0
+    if isinstance(per_minute, bool) or not isinstance(per_minute, int | float) or not per_minute > 0:
+        raise InvalidOption(
+            f"per_minute={per_minute!r} must be a number of jobs above 0, or None for all now."
+        )
+    return 60.0 / per_minute

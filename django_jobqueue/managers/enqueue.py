@@ -113,7 +113,8 @@ class EnqueueMoves(DedupeMoves):
         if len(new) == 1:
             return self._told([self._insert_one(new[0])])
         with transaction.atomic(using=self.db):
-            return self._told(self._insert_all(new))
+            jobs = self._insert_all(new)
+        return self._told(jobs)
 
     def _told(self, jobs: list[Job]) -> list[Job]:
         """Tell receivers, workers and the log of the jobs that were made."""

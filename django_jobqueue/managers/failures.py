@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .. import logs
 from ..exceptions import DeadJob, JobControl, RetryJob
 from ..payloads import clean_text
+from ..redaction import hides_anything, redact_text
 from ..registry import JobType
 from ..retries import DEFAULT_RETRY, delay_after
 
@@ -30,15 +31,20 @@ class Failure(NamedTuple):
         return {"error": self.error, "fingerprint": self.fingerprint, "last_error": self.text}
 
 
-def describe(exception: BaseException, trace: TracebackType | None = None) -> Failure:
-    """The failure that ``exception`` is. Never raises, whatever its ``str()`` or its class does."""
+def describe(exception: BaseException, trace: TracebackType | None = None, *, job: Any = None) -> Failure:
+    """The failure that ``exception`` is. Never raises, whatever its ``str()`` or its class does.
+
+    ``job``: whose attempt failed, so that the values in its payload that JOBQUEUE["REDACT"] hides are not
+    stored with the error.
+    """
+    payload = job.payload if job is not None and hides_anything() else None
     path = _path(exception)
-    message = clean_text(_message(exception), MESSAGE_LIMIT)
+    message = clean_text(redact_text(_message(exception), payload), MESSAGE_LIMIT)
     trace = trace if trace is not None else exception.__traceback__
     error = {
         "exception": path,
         "message": message,
-        "traceback": clean_text(_traceback(exception, trace), TRACEBACK_LIMIT),
+        "traceback": clean_text(redact_text(_traceback(exception, trace), payload), TRACEBACK_LIMIT),
     }
     return Failure(json.dumps(error), _fingerprint(path, trace), f"{path}: {message}" if message else path)
 

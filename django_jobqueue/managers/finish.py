@@ -79,7 +79,7 @@ class FinishMoves(Moves):
             delay = next_delay(exception, job, registry.find(job.job_type))
         elif delay is not None:
             delay = as_seconds(delay)
-        outcome = Failed(job, failure=describe(exception), delay=delay)
+        outcome = Failed(job, failure=describe(exception, job=job), delay=delay)
         return self._settle_one(job, outcome)
 
     def snooze(self, job: Job, delay: float | timedelta) -> bool:
@@ -222,7 +222,6 @@ class FinishMoves(Moves):
             row = written.get(job.id)
             if row is None:
                 settlement.lost.append(outcome)
-                logs.claim_lost(job)
                 continue
             status = JobStatus(row[2])
             settlement.accepted.append((outcome, status))
@@ -236,6 +235,7 @@ class FinishMoves(Moves):
                 run_after = from_database(row[3])
                 logs.attempt_failed(job, status.name, row[4], run_after)
                 signals.announce(signals.job_retried, self.model, job, error=row[4], run_after=run_after)
+        logs.claims_lost([one.job for one in batch if one.job.id not in written])
 
     def _announce_finished(self, outcome: Outcome, status: JobStatus, error: str) -> None:
         signals.announce(signals.job_finished, self.model, outcome.job, status=status, error=error)

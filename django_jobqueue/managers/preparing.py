@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from .. import conf, registry
+from ..bounds import TIMEOUT_KEY, check_timeout, check_whole
 from ..databases.clock import Instant, moment
 from ..databases.inserting import NewJob
 from ..dedupe import RETURN, Dedupe, as_dedupe
 from ..exceptions import InvalidOption, UnknownQueue
 from ..payloads import encode_payload
-from ..registry import TIMEOUT_KEY, JobType, check_timeout, check_whole
+from ..registry import JobType
 from ..states import (
     DEFAULT_QUEUE,
     JOB_TYPE_LENGTH,

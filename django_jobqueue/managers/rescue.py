@@ -11,10 +11,10 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 
 from .. import conf, logs, signals
+from ..bounds import check_whole
 from ..databases.base import Row
 from ..databases.waking import tell_waiters, wake_workers
 from ..exceptions import JobExpired, TooManyCrashes, WorkerLost
-from ..registry import check_whole
 from ..states import FINISHED, JobStatus
 from .base import Moves
 from .claim import LIMIT_MAX, check_lease

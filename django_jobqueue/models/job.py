@@ -87,6 +87,8 @@ class Job(models.Model):
             ("retry_job", _("Can retry jobs")),
             ("cancel_job", _("Can cancel jobs")),
             ("run_job_now", _("Can run pending jobs now")),
+            ("snooze_job", _("Can put pending jobs off")),
+            ("edit_job_payload", _("Can retry jobs with another payload")),
         ]
         default_permissions = ("view", "delete")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import Error, connections
 
@@ -20,10 +19,6 @@ from ..databases.waking import ANY_QUEUE, CHANNEL, NOTIFY_INTERVAL, channel_suff
 from .bell import Bell
 from .options import WorkerOptions
 from .turns import Turns
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
-
 
 try:
     import psycopg
@@ -143,6 +138,7 @@ class PostgreSQLWakeup(Wakeup):
         self._channel = ""
         self._listened: frozenset[int | None] = frozenset()  # slots; None: the channel for everybody
         self._notified = False
+        self._listening_since = 0.0
         self._warned = False
         self._bell = Bell()
 
@@ -208,14 +204,20 @@ class PostgreSQLWakeup(Wakeup):
                 raw.execute("; ".join(self._changes(wanted)))
                 self._notified |= not wanted <= self._listened  # a job may have come before: look once
                 self._listened = wanted
-            self._listening_on = raw
+            if raw is not self._listening_on:
+                self._listening_on, self._listening_since = raw, time.monotonic()
+            elif time.monotonic() - max(self._listening_since, self._heard_at) > self._deaf_after:
+                self._warn("nothing was heard, not even a heartbeat; is there a pooler in transaction mode?")
             return True
         except BROKEN as error:
-            if not self._warned:
-                logs.cannot_listen(error)
-                self._warned = True
+            self._warn(error)
             self._drop()
             return False
+
+    def _warn(self, problem: object) -> None:
+        if not self._warned:
+            logs.cannot_listen(problem)
+            self._warned = True
 
     def _changes(self, wanted: frozenset[int | None]) -> Iterator[str]:
         for verb, slots in (("LISTEN", wanted - self._listened), ("UNLISTEN", self._listened - wanted)):
@@ -228,7 +230,9 @@ class PostgreSQLWakeup(Wakeup):
 
     def _direct(self) -> Any:
         if self._own is None or self._own.closed:
-            self._own = psycopg.connect(self._dsn or "", autocommit=True)
+            given = psycopg.conninfo.conninfo_to_dict(self._dsn or "")
+            timeouts = database_for(self._alias).timeouts(given)
+            self._own = psycopg.connect(self._dsn or "", autocommit=True, **timeouts)
         return self._own
 
     def _take_notifications(self) -> None:
@@ -279,13 +283,3 @@ def wakeup_of_file(alias: str) -> Wakeup:
     """The best way to wait on a SQLite file; of what is in memory nobody else can tell."""
     name = str(connections[alias].settings_dict["NAME"])
     return Wakeup() if ":memory:" in name or name.startswith("file:") else SQLiteWakeup(Path(name))
-
-
-def leave_pool(alias: str) -> None:
-    """Give this thread a connection outside ``OPTIONS["pool"]``: one that LISTENs cannot be handed back."""
-    pooled: BaseDatabaseWrapper = connections[alias]
-    if not pooled.settings_dict["OPTIONS"].get("pool"):
-        return
-    settings = copy.deepcopy(pooled.settings_dict)
-    del settings["OPTIONS"]["pool"]
-    connections[alias] = type(pooled)(settings, alias)

@@ -1,22 +1,16 @@
 """What a person does to the selected jobs: done, refused and why, logged, and only by permission."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from django_jobqueue.admin import actions
-from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.models import JobStatus
 from tests.admin.conftest import Person
 from tests.admin.pages import act, job_list, told
 from tests.moves.factories import (
-    TYPE,
-    ago,
     claim,
     claimed,
     dead,
@@ -25,21 +19,11 @@ from tests.moves.factories import (
     selected,
     statuses,
     stored,
-    write,
 )
 
 pytestmark = pytest.mark.django_db
 
 VERBS = ["retry_jobs", "run_jobs_now", "cancel_jobs"]
-
-
-def many_dead(count: int, **options: Any) -> list[Job]:
-    jobs = Job.objects.enqueue_many(
-        [{"job_type": TYPE, "payload": {"n": n}} for n in range(count)], **options
-    )
-    # By hand: hundreds of failures would only fill the log.
-    assert selected(*jobs).update(status=JobStatus.DEAD, finished_at=ago(60)) == count
-    return jobs
 
 
 def test_retry_makes_dead_and_cancelled_jobs_pending_again(admin_client: Client) -> None:
@@ -75,26 +59,6 @@ def test_what_was_refused_is_told_with_the_reason(admin_client: Client, verb: st
     assert stored(job).status == job.status
 
 
-def test_a_taken_dedupe_key_or_a_running_job_does_not_stop_the_others(admin_client: Client) -> None:
-    """500 dead jobs, 50 of them with a key that another job has by now, and 10 that are running."""
-    jobs = many_dead(500, queue="ours")
-    colliding, fine = jobs[::10], [job for n, job in enumerate(jobs) if n % 10]
-    for n, job in enumerate(colliding):
-        write(job, dedupe_key=f"k-{n}")
-        assert enqueue(dedupe_key=f"k-{n}", queue="rival").created
-    running = [claimed() for _ in range(10)]
-    selected(*running).update(queue="ours")
-
-    response = act(admin_client, "retry_jobs", jobs[:1], select_across="1", query="?queue=ours")
-
-    done, refused = told(response)
-    assert done == "450 jobs run again."
-    assert refused == "50 refused: another active job has its dedupe key; 10 refused: is running"
-    assert set(selected(*colliding).values_list("status", flat=True)) == {JobStatus.DEAD}
-    assert set(selected(*fine).values_list("status", flat=True)) == {JobStatus.PENDING}
-    assert set(selected(*running).values_list("status", flat=True)) == {JobStatus.RUNNING}
-
-
 def test_each_of_a_few_jobs_has_the_action_in_its_own_history(admin_client: Client) -> None:
     moved, refused = dead(), in_status(JobStatus.DONE)
     act(admin_client, "retry_jobs", [moved, refused])
@@ -102,30 +66,6 @@ def test_each_of_a_few_jobs_has_the_action_in_its_own_history(admin_client: Clie
     assert (entry.object_id, entry.action_flag, entry.change_message) == (str(moved.pk), CHANGE, "Retried")
     history = admin_client.get(reverse("admin:django_jobqueue_job_history", args=[moved.pk]))
     assert "Retried" in history.content.decode()
-
-
-def test_many_jobs_share_one_line_in_the_log(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions, "LOGGED_EACH", 2)
-    act(admin_client, "retry_jobs", [*many_dead(3), claimed()])
-    entry = LogEntry.objects.get()
-    assert (entry.object_id, entry.object_repr) == (None, "jobs")
-    assert entry.change_message == "Retried: 3 jobs run again.; 1 refused: is running"
-
-
-def test_all_pages_are_moved_chunk_by_chunk_without_loading_the_jobs(admin_client: Client) -> None:
-    jobs = Job.objects.enqueue_many([(TYPE, {"n": n}) for n in range(2_000)])
-    with CaptureQueriesContext(connection) as captured:
-        response = act(admin_client, "cancel_jobs", jobs[:1], select_across="1")
-    assert told(response)[0].startswith("2000 jobs are cancelled")
-    assert Job.objects.counts()[JobStatus.CANCELLED] == 2_000
-    assert len(captured) < 30
-    assert not [one for one in captured if '"payload"' in one["sql"]]
-
-
-def test_all_pages_are_those_that_the_filters_leave(admin_client: Client) -> None:
-    mail, other = enqueue(queue="mail"), enqueue(queue="other")
-    act(admin_client, "cancel_jobs", [mail], select_across="1", query="?queue=mail")
-    assert statuses(mail, other) == [JobStatus.CANCELLED, JobStatus.PENDING]
 
 
 @pytest.mark.parametrize(
@@ -172,11 +112,3 @@ def test_a_deletion_that_includes_an_active_job_is_refused_with_its_name(admin_c
     assert "Cannot delete jobs" in html
     assert str(jobs[1]) in html
     assert selected(*jobs).count() == 2
-
-
-def test_more_jobs_than_the_confirmation_can_hold_are_not_deleted(admin_client: Client) -> None:
-    jobs = many_dead(501)
-    response = act(admin_client, "delete_selected", jobs[:1], select_across="1")
-    [text] = told(response)
-    assert "At most 500 jobs" in text
-    assert Job.objects.count() == 501

@@ -20,6 +20,8 @@ from .servers import PostgreSQLServer, Server, Target
 Figures = dict[str, float]
 
 JOBS_PER_SECOND = "jobs/s"
+#: Of a few, the one that nothing else held up.
+BEST = "best ms"
 
 
 @dataclass(frozen=True)

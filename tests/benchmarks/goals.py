@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .bench import JOBS_PER_SECOND
+from .bench import BEST, JOBS_PER_SECOND
 from .results import Key, Results
+from .site import PAGES
 
 RATIO, VALUE = "ratio", "value"
 LAST_TENTH = "last/first tenth"
@@ -85,6 +86,11 @@ GOALS = [
     Goal("sqlite", "latency", "runworker", "p99 ms", VALUE, most=30),
     Goal("sqlite", "idle", "runworker", "CPU s/min", VALUE, most=0.8),
     Goal("sqlite", "idle", "runworker", MEMORY, VALUE, most=80),
+    *(
+        Goal(database, "pages", f"{page}, 1M jobs", BEST, RATIO, most=5)
+        for database in ("postgresql", "sqlite")
+        for page in PAGES
+    ),
     *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=10) for name in DJANGO_RIVALS),
     *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=1) for name in OTHER_RIVALS),
 ]

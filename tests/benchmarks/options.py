@@ -21,6 +21,7 @@ WORKLOADS = (
     "latency",
     "snapshot",
     "flat",
+    "pages",
     "idle",
     "wakeup",
     "tasks",

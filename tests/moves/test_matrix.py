@@ -27,6 +27,7 @@ ACTS: dict[str, Callable[[Job], Any]] = {
     "expire": lambda job: Job.objects.expire(),
     "retry": lambda job: int(selected(job).retry()),
     "reschedule": lambda job: int(selected(job).reschedule(priority=50)),
+    "discard": lambda job: int(selected(job).discard()),
     "prune": lambda job: selected(job).prune(timedelta(0)),
 }
 
@@ -42,6 +43,7 @@ USUAL = {
     "expire": CANCELLED,
     "retry": PENDING,
     "reschedule": PENDING,
+    "discard": None,
     "prune": None,
 }
 

@@ -1,15 +1,17 @@
 """``retry``: DEAD and CANCELLED jobs anew; a collision of keys stops only the job that collides."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import transaction
 
-from django_jobqueue.exceptions import InvalidPayload
+from django_jobqueue.exceptions import InvalidOption, InvalidPayload
 from django_jobqueue.managers import control
 from django_jobqueue.models import Job, JobStatus
 from tests.moves.factories import (
     WORKER,
+    ago,
     claim,
     claim_again,
     claimed,
@@ -162,7 +164,7 @@ def test_a_key_that_is_taken_while_the_retry_is_on_its_way_stops_only_its_job() 
             with in_thread(lambda: enqueue(dedupe_key="k1")) as made:
                 rivals.append(made.result())
 
-    with before_each("WITH" if connection.vendor == "postgresql" else "UPDATE", rival):
+    with before_each("WITH", rival):
         report = selected(*keyed, *plain).retry()
     assert len(rivals) == 1
     assert (report.done, report.refused.total()) == (5, 1)
@@ -195,3 +197,57 @@ def test_only_what_is_selected_is_retried() -> None:
     assert Job.objects.filter(status=DEAD).order_by("id")[:2].retry().done == 2
     assert statuses(*jobs) == [PENDING, PENDING, PENDING, DEAD]
     assert set(ids(claim(10))) == set(ids(jobs[:3]))
+
+
+def test_a_delay_and_a_speed_spread_the_jobs_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "CHUNK", 2)
+    jobs = [dead() for _ in range(5)]
+    assert Job.objects.filter(status=DEAD).retry(delay=60, per_minute=30).done == 5
+    waits = [round(seconds_from_now(stored(job).run_after)) for job in jobs]
+    assert waits == pytest.approx([60, 62, 64, 66, 68], abs=2)
+    assert [b - a for a, b in pairwise(waits)] == pytest.approx([2] * 4, abs=1)
+
+
+def test_jobs_that_are_refused_take_no_part_in_the_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "CHUNK", 1)
+    refused, retried = dead(dedupe_key="k"), dead()
+    enqueue(dedupe_key="k")
+    assert selected(refused, retried).retry(per_minute=1).done == 1
+    assert seconds_from_now(stored(retried).run_after) <= 0
+
+
+@pytest.mark.parametrize("speed", [0, -1, True, "60", float("nan")])
+def test_a_speed_that_is_none_is_refused_before_anything_is_moved(speed: Any) -> None:
+    job = dead()
+    with pytest.raises(InvalidOption, match="per_minute"):
+        selected(job).retry(per_minute=speed)
+    assert stored(job).status == DEAD
+
+
+def test_the_first_payload_is_kept_however_often_it_is_replaced() -> None:
+    job = dead(payload={"n": 1})
+    selected(job).retry()
+    assert "original_payload" not in stored(job).context
+    for n in (2, 3):
+        write(job, status=DEAD, finished_at=ago(1))
+        selected(job).retry(payload={"n": n})
+    assert stored(job).payload == {"n": 3}
+    assert stored(job).context["original_payload"] == {"n": 1}
+
+
+def test_what_has_ended_is_discarded_and_the_rest_is_refused_by_its_status() -> None:
+    ended = [in_status(status) for status in (DONE, DEAD, CANCELLED)]
+    active = [in_status(PENDING), claimed()]
+    report = selected(*ended, *active).discard()
+    assert (report.done, dict(report.refused)) == (3, {"is pending": 1, "is running": 1})
+    assert list(Job.objects.order_by("pk")) == active
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgresql
+def test_a_job_that_somebody_else_is_changing_is_not_discarded() -> None:
+    job = dead()
+    with transaction.atomic():
+        Job.objects.select_for_update().get(pk=job.pk)
+        with in_thread(lambda: selected(job).discard()) as report:
+            assert dict(report.result(10).refused) == {"is being changed by somebody else": 1}

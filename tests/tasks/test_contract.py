@@ -356,7 +356,7 @@ def test_a_missing_app_is_an_error_of_the_backends_check(backend: Any) -> None:
     assert list(backend.check()) == []
     with override_settings(INSTALLED_APPS=["django.contrib.contenttypes"]):
         [problem] = backend.check()
-    assert problem.id == "jobqueue.E008"
+    assert problem.id == "jobqueue.E009"
     assert '"django_jobqueue" to INSTALLED_APPS' in problem.hint
 
 

@@ -1,0 +1,73 @@
+"""Counts what ends here, and adds it to everybody's figures about twice a minute: nothing for each job."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from django.db import DataError, IntegrityError
+
+from .. import logs
+from ..attempts import Attempt
+from ..managers import Settlement, Tally
+from ..managers.outcomes import Done, Failed, Outcome
+from ..models import Statistic
+from ..states import JobStatus
+
+#: Seconds between two additions.
+INTERVAL = 30.0
+
+
+class Tallying:
+    """The figures of one worker since it last added them. Used by one thread, but for ``settled_itself``."""
+
+    def __init__(self, alias: str) -> None:
+        self._alias = alias
+        self._tallies: dict[str, Tally] = {}
+        self._elsewhere: deque[Attempt] = deque()
+        self._add_at = time.monotonic() + random.uniform(0.2, 1) * INTERVAL  # noqa: S311 - spread
+
+    def settled_itself(self, attempt: Attempt) -> None:
+        """This attempt wrote its own outcome, in the transaction of its handler: it is done."""
+        self._elsewhere.append(attempt)
+
+    def count(self, batch: Sequence[tuple[Attempt, Outcome]], settlement: Settlement) -> None:
+        """These outcomes were written."""
+        attempts = {id(outcome): attempt for attempt, outcome in batch}
+        for outcome, status in settlement.accepted:
+            if outcome.started is None or not isinstance(outcome, Done | Failed):
+                continue
+            attempt = attempts[id(outcome)]
+            tally = self._took(attempt, outcome.started)
+            if status is JobStatus.DONE:
+                tally.done += 1
+            else:
+                tally.failed += 1
+                tally.dead += status is JobStatus.DEAD
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time to add, and there is something."""
+        return now >= self._add_at and bool(self._tallies or self._elsewhere)
+
+    def add(self) -> None:
+        """Add what there is to the table. What the database refuses for good is dropped."""
+        while self._elsewhere:
+            attempt = self._elsewhere.popleft()
+            self._took(attempt, attempt.since_claim() or 0.0).done += 1
+        if not self._tallies:
+            return
+        try:
+            Statistic.objects.db_manager(self._alias).add(self._tallies.items())
+        except (DataError, IntegrityError) as error:
+            logs.figures_refused(error)
+        self._tallies = {}
+        self._add_at = time.monotonic() + INTERVAL
+
+    def _took(self, attempt: Attempt, started: float) -> Tally:
+        tally = self._tallies.get(attempt.job.queue)
+        if tally is None:
+            tally = self._tallies[attempt.job.queue] = Tally()
+        tally.took(max(attempt.job.waited + started, 0.0), attempt.ran)
+        return tally
