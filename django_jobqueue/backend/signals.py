@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.dispatch import Signal
+from django.utils.log import RequireDebugTrue
 
 from ..compat import (
     TASKS_LOGGER,
@@ -48,7 +50,7 @@ def started(path: str, attempt: Any) -> None:
     """An attempt begins."""
     if _has_others(task_started, log_task_started):
         _send(task_started, results.running(attempt.job, attempt.started))
-    elif django_logger.isEnabledFor(logging.INFO):
+    elif is_heard(logging.INFO):
         log_task_started(_NOBODY, task_result=Line.of(path, attempt, TaskResultStatus.RUNNING))
 
 
@@ -63,7 +65,7 @@ def finished(path: str, attempt: Any, outcome: Any) -> None:
         value = decode(outcome.result) if isinstance(outcome, Done) and outcome.result else None
         results.end(result, status, value=value, error=error and results.task_error(error))
         _send(task_finished, result)
-    elif django_logger.isEnabledFor(logging.INFO if status is TaskResultStatus.SUCCESSFUL else logging.ERROR):
+    elif is_heard(logging.INFO if status is TaskResultStatus.SUCCESSFUL else logging.ERROR):
         log_task_finished(_NOBODY, task_result=Line.of(path, attempt, status))
 
 
@@ -75,6 +77,26 @@ def _final(attempt: Any, outcome: Any) -> TaskResultStatus | None:
     job = attempt.job
     again = outcome.delay is not None and job.attempts < job.max_attempts and not attempt.cancelled
     return None if again else TaskResultStatus.FAILED
+
+
+def is_heard(level: int) -> bool:
+    """Whether a line of Django's log would come out anywhere.
+
+    Under Django's default LOGGING and without DEBUG none of this level does, after it has been made for a
+    handler whose filter then drops it; and that takes longer than all the rest of a small task.
+    """
+    if not django_logger.isEnabledFor(level):
+        return False
+    place: logging.Logger | None = django_logger
+    while place is not None:
+        if any(one.level <= level and not _is_dropped_by(one) for one in place.handlers):
+            return True
+        place = place.parent if place.propagate else None
+    return not django_logger.hasHandlers() and level >= logging.WARNING  # the handler of last resort
+
+
+def _is_dropped_by(handler: logging.Handler) -> bool:
+    return not settings.DEBUG and any(isinstance(one, RequireDebugTrue) for one in handler.filters)
 
 
 class Line(NamedTuple):

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.test import override_settings
 from django.utils import timezone, translation
+from django.utils.log import RequireDebugTrue
 
-from django_jobqueue.backend import JobQueueBackend
+from django_jobqueue.backend import JobQueueBackend, signals
 from django_jobqueue.compat import TASKS_LOGGER, TaskContext, TaskResultStatus, task_finished, task_started
 from django_jobqueue.models import Job, JobStatus
 from tests.execution.runner import WORKER
@@ -240,6 +242,43 @@ def test_a_receiver_in_a_worker_that_raises_is_logged_and_breaks_nothing(
     assert result.status == SUCCESSFUL
     ours = [one for one in caplog.records if one.name == "django_jobqueue.signals"]
     assert [(one.levelname, result.id in one.getMessage()) for one in ours] == [("ERROR", True)] * 2
+
+
+class Listener(logging.Handler):
+    """Notes lines, where its filters let it."""
+
+    def __init__(self, level: int, *filters: logging.Filter) -> None:
+        super().__init__(level)
+        self.filters = list(filters)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize(
+    ("level", "filters"), [(logging.INFO, []), (logging.ERROR, []), (logging.INFO, [RequireDebugTrue()])]
+)
+def test_a_line_that_no_handler_would_let_out_is_not_made_and_every_other_is(
+    run: Any, debug: bool, level: int, filters: list[logging.Filter]
+) -> None:
+    logger = logging.getLogger(TASKS_LOGGER)
+    listener = Listener(level, *filters)
+    logger.addHandler(listener)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        with override_settings(DEBUG=debug):
+            run(sample.answer.enqueue())
+            asked = signals.is_heard(logging.INFO)
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
+
+    heard = level == logging.INFO and (debug or not filters)
+    assert (asked, len(listener.lines)) == (heard, 2 if heard else 0)
 
 
 @pytest.mark.parametrize("watched", [False, True])
