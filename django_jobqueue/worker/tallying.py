@@ -18,6 +18,10 @@ from ..states import JobStatus
 
 #: Seconds between two additions.
 INTERVAL = 30.0
+#: Seconds: the least that a time counts for. Clocks may say less than nothing.
+INSTANT = 1e-9
+
+_COUNTED = (Done, Failed)
 
 
 class Tallying:
@@ -36,16 +40,28 @@ class Tallying:
     def count(self, batch: Sequence[tuple[Attempt, Outcome]], settlement: Settlement) -> None:
         """These outcomes were written."""
         attempts = {id(outcome): attempt for attempt, outcome in batch}
+        times: dict[str, tuple[list[float], list[float]]] = {}
         for outcome, status in settlement.accepted:
-            if outcome.started is None or not isinstance(outcome, Done | Failed):
+            started = outcome.started
+            if started is None or not isinstance(outcome, _COUNTED):
                 continue
             attempt = attempts[id(outcome)]
-            tally = self._took(attempt, outcome.started)
-            if status is JobStatus.DONE:
-                tally.done += 1
-            else:
+            job = attempt.job
+            queue = job.queue
+            if queue not in times:
+                times[queue] = ([], [])
+            waits, runs = times[queue]
+            waits.append(job.waited + started)
+            runs.append(attempt.ran)
+            if status is not JobStatus.DONE:
+                tally = self._tally(queue)
                 tally.failed += 1
+                tally.done -= 1
                 tally.dead += status is JobStatus.DEAD
+        for queue, (waits, runs) in times.items():
+            tally = self._tally(queue)
+            tally.done += len(waits)
+            tally.took_each([max(one, INSTANT) for one in waits], [max(one, INSTANT) for one in runs])
 
     def is_due(self, now: float) -> bool:
         """Whether it is time to add, and there is something."""
@@ -55,7 +71,9 @@ class Tallying:
         """Add what there is to the table. What the database refuses for good is dropped."""
         while self._elsewhere:
             attempt = self._elsewhere.popleft()
-            self._took(attempt, attempt.since_claim() or 0.0).done += 1
+            tally = self._tally(attempt.job.queue)
+            tally.took(max(attempt.job.waited + (attempt.since_claim() or 0.0), 0.0), attempt.ran)
+            tally.done += 1
         if not self._tallies:
             return
         try:
@@ -65,9 +83,8 @@ class Tallying:
         self._tallies = {}
         self._add_at = time.monotonic() + INTERVAL
 
-    def _took(self, attempt: Attempt, started: float) -> Tally:
-        tally = self._tallies.get(attempt.job.queue)
+    def _tally(self, queue: str) -> Tally:
+        tally = self._tallies.get(queue)
         if tally is None:
-            tally = self._tallies[attempt.job.queue] = Tally()
-        tally.took(max(attempt.job.waited + started, 0.0), attempt.ran)
+            tally = self._tallies[queue] = Tally()
         return tally

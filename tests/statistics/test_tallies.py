@@ -42,6 +42,16 @@ def test_a_percentile_of_the_histogram_is_near_that_of_the_values() -> None:
     assert quantile([0] * BUCKETS, 0.95) == 0
 
 
+def test_many_times_are_counted_as_each_of_them_is() -> None:
+    times = [1e-9, 0.0005, 0.3, 0.3, 1.0, 59.0, 1e9]
+    one, all_at_once = Tally(), Tally()
+    for seconds in times:
+        one.took(seconds, seconds / 2)
+    all_at_once.took_each(times, [seconds / 2 for seconds in times])
+    assert (one.waits, one.runs) == (all_at_once.waits, all_at_once.runs)
+    assert all_at_once.waited == pytest.approx(one.waited)
+
+
 @pytest.mark.django_db
 def test_what_two_workers_add_in_one_minute_is_one_row_a_span() -> None:
     with statements() as made:

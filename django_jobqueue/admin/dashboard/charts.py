@@ -171,5 +171,7 @@ def _top_of_time(value: float) -> float:
 
 def rate_text(value: float) -> str:
     """A number, with one decimal where it is small and not whole."""
+    if 0 < value < 0.05:
+        return f"< {formats.number_format(0.1)}"
     whole = value >= 10 or value == int(value)
     return str(formats.number_format(round(value) if whole else round(value, 1), force_grouping=True))
