@@ -15,8 +15,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 JOBS = "/admin/django_jobqueue/job/"
 
-#: What is ours. The admin's own frame around it is Django's to mend.
-OURS = "#content"
+#: What is ours. The admin's own frame around it, and its search field, are Django's to mend.
+OURS = {"include": [["#content"]], "exclude": [["#searchbar"]]}
+
+
+#: What sticks out of a page that is wider than its window, but for what scrolls inside of a box of its own.
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth + 1 ? [] :
+  [...document.querySelectorAll("body *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+    .map((one) => `too wide: ${one.tagName} ${one.className} ${one.getBoundingClientRect().right}`)
+    .slice(0, 12)"""
 
 
 def addresses() -> dict[str, str]:
@@ -55,10 +63,12 @@ def test_no_page_has_a_fault_that_axe_finds_or_runs_out_of_the_window(
     visitor: Visitor, axe: str, scheme: str, width: int
 ) -> None:
     page = visitor(color_scheme=scheme, viewport={"width": width, "height": 800})
+    found: dict[str, list[str]] = {}
     for name, address in addresses().items():
         page.goto(address)
-        assert problems(page, axe) == [], name
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), name
+        found[name] = problems(page, axe)
+        found[name] += page.evaluate(TOO_WIDE)
+    assert {name: said for name, said in found.items() if said} == {}
 
 
 def test_a_dead_job_is_retried_with_the_keyboard_alone(visitor: Visitor) -> None:
