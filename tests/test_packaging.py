@@ -49,13 +49,17 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
 
 
 def package_files() -> set[str]:
-    files = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    """What the repository has of the package: nothing that was compiled here."""
+    made = {".pyc", ".mo"}
+    files = (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in made)
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert names == package_files()
+    compiled = {name.removesuffix(".po") + ".mo" for name in package_files() if name.endswith(".po")}
+    assert len(compiled) == 5
+    assert names == package_files() | compiled
 
 
 @pytest.mark.parametrize("path", ["py.typed", "migrations/0001_initial.py"])
@@ -71,6 +75,7 @@ def test_the_sdist_holds_the_package_and_its_papers_and_no_tests(sdist_names: se
         "LICENSE",
         "PKG-INFO",
         "README.md",
+        "hatch_build.py",
         "pyproject.toml",
     }
 

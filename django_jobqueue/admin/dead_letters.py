@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.http import urlencode
 from django.utils.text import Truncator
 from django.utils.translation import gettext
@@ -85,6 +86,7 @@ def _row(
     query = _query(since, type=kind.job_type, fingerprint=kind.fingerprint)
     return {
         "kind": kind,
+        "count": number_format(kind.count, force_grouping=True) + ("+" if kind.is_capped else ""),
         "first": instant(kind.first),
         "last": instant(kind.last),
         "message": examples.get(kind.example, ""),

@@ -121,6 +121,15 @@ def status(job: Job) -> SafeString:
     return badge
 
 
+@admin.display(description=_("queue"))
+def lane(job: Job) -> SafeString | str:
+    """The queue, and the priority where it is not the usual one."""
+    if job.priority == 0:
+        return job.queue
+    words = gettext("priority %(priority)d") % {"priority": job.priority}
+    return format_html('{} <span class="quiet">{}</span>', job.queue, words)
+
+
 @admin.display(description=_("attempts"))
 def attempts(job: Job) -> str:
     """Those that were started, of those there may be."""

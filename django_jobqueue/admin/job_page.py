@@ -243,8 +243,9 @@ def live(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def _cells(job: Job) -> dict[str, Any]:
     times = {name: display.instant(getattr(job, name)) for name in display.CHANGING_TIMES}
+    state = (job.status, job.attempts, job.cancel_requested_at, *times.values())
     return {
         "is_live": not job.is_finished,
-        "state": f"{job.status} {job.attempts} {job.run_after} {job.cancel_requested_at}",
+        "state": " ".join(map(str, state)),
         "cells": {"status": display.status(job), "attempts": display.attempts(job), **times},
     }

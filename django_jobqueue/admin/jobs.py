@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
+from ..databases.controlling import ORIGINAL_PAYLOAD
 from ..managers import JobQuerySet
 from ..models import Job
 from . import actions, bulk_views, dead_letters, display, job_page, search
@@ -35,19 +36,23 @@ from .readonly import ReadOnlyAdmin
 created, run_after = display.time_column("created_at"), display.time_column("run_after")
 started, finished = display.time_column("run_started_at"), display.time_column("finished_at")
 
+TIMES, CLAIM = FOLDED = (_("Times"), _("Claim"))
+
 PAGE: dict[Any, tuple[Any, ...]] = {
     None: (
         display.handler, "queue", "priority", display.attempts, display.progress, display.last_error,
         "error_fingerprint",
     ),
-    _("Data"): (display.json_column("payload"), display.original_payload,
-                *map(display.json_column, ("result", "context"))),
+    _("Data"): (
+        display.json_column("payload"), display.original_payload, display.json_column("result"),
+        display.json_column("context"),
+    ),
     _("Options in force"): (display.retry_rule, display.handler_options, "dedupe_key", "lock_key", "id"),
-    _("Times"): (
+    TIMES: (
         created, run_after, *map(display.time_column, ("expires_at", "claimed_at")), started, finished,
         *map(display.time_column, ("cancel_requested_at", "updated_at")),
     ),
-    _("Claim"): (
+    CLAIM: (
         "worker_id", "fence", display.time_column("lease_until"), "crashes", "snoozes", "releases",
         display.time_column("unknown_since"),
     ),
@@ -58,9 +63,9 @@ class JobAdmin(ReadOnlyAdmin):
     """Every job there is, newest first."""
 
     list_display = (
-        display.status, "job_type", "queue", "priority", display.attempts,
-        run_after, created, started, finished,
+        display.status, "job_type", display.lane, display.attempts, run_after, started, finished,
     )  # fmt: skip
+    list_per_page = 50
     list_display_links = ("job_type",)
     list_filter = (
         FingerprintFilter,
@@ -81,7 +86,10 @@ class JobAdmin(ReadOnlyAdmin):
     ordering = ("-id",)  # the id carries its time, so this is newest first, by the primary key
     show_full_result_count = False
     actions = ("retry_jobs", "run_jobs_now", "cancel_jobs", "delete_selected")
-    fieldsets = [(title, {"fields": fields}) for title, fields in PAGE.items()]
+    fieldsets = [
+        (title, {"fields": fields, "classes": ["collapse"] if title in FOLDED else []})
+        for title, fields in PAGE.items()
+    ]
     change_form_template = "admin/django_jobqueue/job/change_form.html"
     readonly_fields = tuple(field for fields in PAGE.values() for field in fields)
 
@@ -92,6 +100,18 @@ class JobAdmin(ReadOnlyAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that asks for narrow rows."""
         return JobChangeList
+
+    def get_fieldsets(self, request: HttpRequest, obj: Job | None = None) -> Any:
+        """Those above; an original payload only where the job has another one now."""
+        if obj is None or ORIGINAL_PAYLOAD in obj.context:
+            return self.fieldsets
+        return [
+            (
+                title,
+                {**rest, "fields": [one for one in rest["fields"] if one is not display.original_payload]},
+            )
+            for title, rest in self.fieldsets
+        ]
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Job], search_term: str
