@@ -56,6 +56,10 @@ class Maintenance(Service):
         """This worker process has ended; see to its jobs."""
         self._departed.put(worker)
 
+    def hold_back(self) -> None:
+        """The database was away until now: others need a lease's time to renew before anything is reaped."""
+        self._interrupted = True
+
     def ask_to_stop(self) -> None:
         """See to the workers that have departed, then end."""
         super().ask_to_stop()
@@ -64,6 +68,7 @@ class Maintenance(Service):
     def run(self) -> None:
         """Sweep every heartbeat, departed workers at once."""
         use_own_connection(self._options.alias)
+        self._reap_from = time.monotonic() + self._options.heartbeat
         while True:
             departed = self._next_departed()
             if departed is not None:
@@ -138,7 +143,11 @@ class Maintenance(Service):
 
     def _sweep(self) -> None:
         jobs = Job.objects.db_manager(self._options.alias)
+        begun = time.monotonic()
         self._exhaust(jobs.expire)
+        # SQLite: somebody held the write lock for long, so nobody could renew. Those who wait for it come
+        # in any order, and this one must not be the first to look at leases.
+        self._interrupted |= time.monotonic() - begun > self._options.heartbeat
         self._reap_if_leases_can_be_trusted()
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL

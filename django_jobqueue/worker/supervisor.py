@@ -110,8 +110,11 @@ class Supervisor:
             self._probes.close()
 
     def _work(self) -> Exit:
+        begun = time.monotonic()
         if not self._wait_for_database():
             return Exit.DONE
+        if time.monotonic() - begun > self._options.heartbeat:
+            self._maintenance.hold_back()
         self._heartbeat.start()
         self._maintenance.start()
         while not self._signals.asked and not self._died and self._in_vain < MOST_IN_VAIN:
