@@ -38,7 +38,7 @@ bench: ## The queue's speed beside bare loops on the same database; ARGS="--quic
 	@$(environment) test
 	@$(python) -m tests.benchmarks $(ARGS)
 
-crash: ## Real workers under every fault, by seed, within half an hour; ARGS="--suite short", "--seed 7", "--help"
+crash: ## Real workers under every fault, by seed; ARGS="--suite short", "--seed 7", "--help"
 	$(say)
 	@$(environment) test
 	@$(python) -m tests.crash $(or $(ARGS),--suite full)

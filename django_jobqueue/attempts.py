@@ -19,6 +19,7 @@ class Attempt:
     """A claimed job while this process has it. Times are of the monotonic clock."""
 
     __slots__ = (
+        "answered",
         "cancelled",
         "claimed",
         "ended",
@@ -39,10 +40,18 @@ class Attempt:
         "worker_id",
     )
 
-    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float, lapses: int = 0) -> None:
+    def __init__(
+        self,
+        job: ClaimedJob,
+        worker_id: str,
+        claimed: float,
+        lapses: int = 0,
+        answered: float | None = None,
+    ) -> None:
         self.job = job
         self.worker_id = worker_id
         self.claimed = claimed  # just before the claim was sent
+        self.answered = claimed if answered is None else answered  # a renewal sent from then on found it
         self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
         self.started: float | None = None
         self.ended = False  # its outcome is on the way to the table

@@ -17,6 +17,8 @@ _CROWD = struct.Struct("=ii")  # this worker's place among those that serve the 
 _LOOP = struct.Struct("=d?7x")  # when the claiming loop comes round at the latest; whether it had an answer
 _SLOT = struct.Struct("=16sdd")  # a job's id; when it started, 0: free; when its time is over, 0: never
 
+#: Of a lease so much is sure for whatever was claimed by the time of a renewal.
+SURE = 0.75
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
 SLOTS = 4_096
 
@@ -104,8 +106,10 @@ class Board:
     def renewed(self, sent: float, answered: float, lease: float) -> None:
         """All leases were renewed by a statement sent and answered at these times."""
         last, lapses = _RENEWAL.unpack_from(self._memory)
-        # Answered later than the lease before had lasted: others may have taken jobs back in between.
-        _RENEWAL.pack_into(self._memory, 0, sent, lapses + (1 if answered >= last + lease else 0))
+        # Answered later than a lease before had lasted: others may have taken jobs back in between. A claim
+        # may have been sent up to a heartbeat before the last renewal, and have gone through after it.
+        lapsed = answered >= last + lease * SURE
+        _RENEWAL.pack_into(self._memory, 0, sent, lapses + lapsed)
 
     def placed(self, rank: int, size: int) -> None:
         """So many workers serve the same queues, and this is the one with this rank (from 0)."""

@@ -102,7 +102,10 @@ class Holdings:
     def is_held(self, attempt: Attempt) -> bool:
         """Whether the lease is known to hold at this moment, so that the handler may start."""
         sent, lapses = self.board.renewal
-        return lapses == attempt.lapses and time.monotonic() < max(attempt.claimed, sent) + self.lease
+        # A claim may have waited for the database, on SQLite for longer than a lease, while a renewal that
+        # was sent later went through: that one knew nothing of it.
+        since = sent if sent > attempt.answered else attempt.claimed
+        return lapses == attempt.lapses and time.monotonic() < since + self.lease
 
     def wait_until_held(self, attempt: Attempt, stop: threading.Event) -> bool:
         """Wait for a renewal if need be. False: the job was lost, or the worker is stopping."""

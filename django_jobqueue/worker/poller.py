@@ -167,6 +167,8 @@ class Poller(Service):
                 jobs = self._claim(limit, exclude_types, past_full)
             finally:
                 self.ended += 1
+        if jobs is None:
+            return SHORT_STEP, False
         if jobs:
             return min(self._found(jobs, limit), self._marks.patience()), True
         if self._options.drain and not held_before and not past_full and self._marks.saw_all:
@@ -174,16 +176,20 @@ class Poller(Service):
         self._relays = True
         return min(self._rhythm.found_nothing(idle=self._idle), self._marks.patience()), True
 
-    def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob]:
+    def _claim(self, limit: int, exclude_types: list[str], past_full: bool) -> list[ClaimedJob] | None:
         request = self._request(limit, exclude_types)
         sent, lapses = time.monotonic(), self._holdings.lapses
-        jobs: list[ClaimedJob]
         jobs, marks = Job.objects.db_manager(self._alias).claim_and_mark(request)
+        answered = time.monotonic()
+        self._note(jobs, took := answered - sent, past_full)
+        if took > self._options.heartbeat:
+            # Its leases may be over before they are renewed: an answer so late is as good as lost.
+            self._settler.look_for_strays()
+            return None
         self.claimed += len(jobs)
-        self._note(jobs, took := time.monotonic() - sent, past_full)
         # Past a kind that is full, jobs are left behind that have a place in a moment.
         self._marks.learn(request, jobs, [] if past_full else marks, took)
-        attempts = [Attempt(job, self._worker_id, sent, lapses) for job in jobs]
+        attempts = [Attempt(job, self._worker_id, sent, lapses, answered) for job in jobs]
         self._suspect = attempts[0] if attempts and attempts[0].job.crashes else None
         self._hand_over(attempts)
         return jobs

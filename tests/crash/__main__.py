@@ -1,7 +1,7 @@
 """Break things by seed, and say whether every promise was kept.
 
-  python -m tests.crash --suite full        each fault alone, then all mixed, on both databases: half an hour
-  python -m tests.crash --suite short       a part of it in five minutes
+  python -m tests.crash --suite full        each fault alone, then all mixed, on both databases
+  python -m tests.crash --suite short       a part of it, which CI runs
   python -m tests.crash --seed 7 --seconds 180 --database postgresql       one run with all faults mixed
   python -m tests.crash --seed 7 --seconds 20 --only KillHost Stop         one run with these faults
 

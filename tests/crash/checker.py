@@ -220,7 +220,10 @@ def one_worker_keeps_the_order(seen: Evidence) -> Iterator[str]:
     by_process: dict[int, list[int]] = defaultdict(list)
     for run in seen.ledger.runs:
         enqueued = seen.ledger.enqueued.get(run.n)
-        if enqueued is not None and enqueued.queue == "fifo" and run.fence == 1:
+        passed_over = any(
+            one.locks and one.since - 1 < run.start < one.until + 1 for one in seen.ledger.faults
+        )
+        if enqueued is not None and enqueued.queue == "fifo" and run.fence == 1 and not passed_over:
             by_process[run.pid].append(run.n)
     for pid, order in by_process.items():
         for earlier, later in pairwise(order):

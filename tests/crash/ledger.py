@@ -88,6 +88,7 @@ class Fault:
     pids: list[int] | None  # whom it hit; None: everybody
     suspends: bool  # they could not renew their leases meanwhile, so jobs may have been taken from them
     kills: bool  # running jobs may be cut off by it, or their outcome lost
+    locks: bool = False  # it held rows, which claims pass over
 
 
 @dataclass

@@ -229,11 +229,14 @@ class World:
         pids: Sequence[int] | None = None,
         suspends: bool = False,
         kills: bool = False,
+        locks: bool = False,
         until: float | None = None,
     ) -> None:
         """Write down that something was broken from ``since`` to now, for these processes or for all."""
         end = time.monotonic() if until is None else until
-        note("fault", name=name, since=since, until=end, pids=pids, suspends=suspends, kills=kills)
+        note(
+            "fault", name=name, since=since, until=end, pids=pids, suspends=suspends, kills=kills, locks=locks
+        )
 
     def watch_the_machine(self) -> None:
         """Note when the machine itself stood still: leases may have run out without any fault of ours."""

@@ -39,6 +39,28 @@ def test_it_runs_what_is_due_and_what_comes(start_worker: Start, ledger: Ledger)
     assert set(ledger.times_run().values()) == {1}
 
 
+def test_a_claim_that_was_answered_late_is_given_back_and_starts_by_another_one(
+    start_worker: Start, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease may be over before the first renewal, and others may have the job by then."""
+    slow = [0.6]
+    claim = Job.objects.__class__.claim_and_mark
+
+    def claim_and_mark(jobs: Any, request: Any) -> Any:
+        answer = claim(jobs, request)
+        if answer[0] and slow:
+            outlast(slow.pop())
+        return answer
+
+    monkeypatch.setattr(Job.objects.__class__, "claim_and_mark", claim_and_mark)
+    [job] = touches(1)
+    start_worker(lease=2)
+    equals(DONE, lambda: status(job))
+    assert not slow
+    assert (fresh(job).attempts, fresh(job).fence) == (1, 2)
+    assert set(ledger.times_run().values()) == {1}
+
+
 def test_a_paused_worker_claims_nothing_and_gives_back_what_has_not_started(
     start_worker: Start, ledger: Ledger, gate: Path
 ) -> None:

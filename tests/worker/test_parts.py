@@ -89,8 +89,19 @@ def test_a_job_may_start_while_its_lease_is_known_to_hold() -> None:
     assert holdings.is_held(fresh)
     assert not holdings.is_held(old)
 
-    holdings.board.renewed(monotonic() - 1, monotonic() - 1, 10)
+    holdings.board.renewed(monotonic() - 4, monotonic() - 4, 10)
     assert holdings.is_held(old)
+
+
+def test_a_renewal_that_was_sent_before_the_claim_was_answered_says_nothing_of_it() -> None:
+    """On SQLite a claim may wait for the write lock while a renewal that was sent later goes through."""
+    holdings = Holdings(board_of(age=3), lease=10)
+    now = monotonic()
+    slow = Attempt(attempt().job, "w", now - 11, answered=now - 2)
+    holdings.add([slow])
+    assert not holdings.is_held(slow)
+    holdings.board.renewed(now - 1, now - 1, 10)
+    assert holdings.is_held(slow)
 
 
 def test_after_a_lapse_nothing_starts_until_the_table_was_asked() -> None:

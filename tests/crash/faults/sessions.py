@@ -89,7 +89,7 @@ class Timeouts(ServerFault):
         with world.bare(options="-c statement_timeout=0") as connection:
             connection.execute("ALTER SYSTEM RESET statement_timeout")
             connection.execute("SELECT pg_reload_conf()")
-        self.note(world, since)
+        world.note_fault(self.name, since, kills=True, locks=True)
         if self._cancelled(world) == before:
             raise NotInjected
 
@@ -118,10 +118,10 @@ class Deadlocks(ServerFault):
                     connection.execute(f"SELECT 1 FROM {TABLE} WHERE id = %s FOR UPDATE", [job])
                     time.sleep(0.02)
             if self._failures(world) > broken:
-                self.note(world, since)
+                world.note_fault(self.name, since, kills=True, locks=True)
                 return
         self._deadlock_with_itself(world)
-        self.note(world, since)
+        world.note_fault(self.name, since, kills=True, locks=True)
         if self._failures(world) == broken:
             raise NotInjected
 
@@ -184,7 +184,7 @@ class RowHeld(ServerFault):
             self._stuck.append(
                 f"nothing was claimed for {world.lease * 1.2:.1f} s beside a row that was locked"
             )
-        world.note_fault(self.name, since)
+        world.note_fault(self.name, since, locks=True)
 
     def problems(self, world: World) -> list[str]:
         return self._stuck
