@@ -18,7 +18,7 @@ say = @sed -n 's/^$@:.*\#\# /$@: /p' Makefile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench lint docs clean
+.PHONY: help demo test bench crash mutants rivals lint docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 14
@@ -38,6 +38,21 @@ bench: ## The queue's speed beside bare loops on the same database; ARGS="--quic
 	@$(environment) test
 	@$(python) -m tests.benchmarks $(ARGS)
 
+crash: ## Real workers under every fault, by seed, within half an hour; ARGS="--suite short", "--seed 7", "--help"
+	$(say)
+	@$(environment) test
+	@$(python) -m tests.crash $(or $(ARGS),--suite full)
+
+mutants: ## The guards of the package left out one by one: does the crash suite notice?
+	$(say)
+	@$(environment) test
+	@$(python) -m tests.crash.mutants $(ARGS)
+
+rivals: ## Other queues under SIGKILL and SIGTERM, judged by the same ledger
+	$(say)
+	@$(environment) test
+	@$(python) -m tests.crash.rivals $(ARGS)
+
 lint: ## Style, types, layers, migrations, system checks
 	$(say)
 	@$(environment) lint
@@ -49,5 +64,5 @@ docs: ## Build the documentation into docs/_build/html; a warning is an error
 	@$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 clean: ## Remove the environments and everything that the tools made
-	@rm -rf .venv .venvs build dist htmlcov docs/_build .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf .venv .venvs build crash-logs dist htmlcov docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	@find django_jobqueue testproject tests scripts -name __pycache__ -prune -exec rm -rf {} +

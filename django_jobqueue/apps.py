@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from django.apps import AppConfig
@@ -24,8 +25,15 @@ class JobQueueConfig(AppConfig):
 
         Web processes know the types too, so a wrong name is refused where it is enqueued.
         """
-        from . import checks  # noqa: F401 - registers the checks
+        from . import (
+            checks,  # noqa: F401 - registers the checks
+            registry,
+        )
 
+        with contextlib.suppress(ImportError):  # Django 5.2 without the backport: there are no Tasks
+            from .backend.types import resolve
+
+            registry.resolve_by(resolve)
         post_migrate.connect(_prepare_database, sender=self)
         autodiscover_modules("jobs")
 

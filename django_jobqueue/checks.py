@@ -5,6 +5,7 @@ Ids never change their meaning and are never used again; ``docs/reference/checks
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -153,11 +154,9 @@ def check_types(**kwargs: Any) -> list[CheckMessage]:
     alias = _alias()
     if alias is None:
         return []
-    found: list[CheckMessage] = []
-    for one in registry.all_types():
-        found += _undeclared_queue(one)
-        found += _atomic(one, alias)
-    return found
+    types = registry.all_types()
+    looks = (_undeclared_queue, lambda one: _atomic(one, alias), _isolated)
+    return [message for one in types for look in looks for message in look(one)]
 
 
 def _undeclared_queue(one: registry.JobType) -> Iterator[CheckMessage]:
@@ -186,10 +185,23 @@ def _atomic(one: registry.JobType, alias: str) -> Iterator[CheckMessage]:
     elif not _locks_rows(alias):
         yield warning(
             "W007",
-            f"The type {one.name!r} is atomic, and on SQLite nothing else can write while its handler runs.",
+            f"The type {one.name!r} is atomic, and on SQLite nothing else can write while its handler runs."
+            + _outlasts_lease(one),
             f'Keep the handler short, take atomic=True off @job("{one.name}"), or accept it: '
             'SILENCED_SYSTEM_CHECKS = ["jobqueue.W007"].',
         )
+
+
+def _outlasts_lease(one: registry.JobType) -> str:
+    lease, limit = conf.current().LEASE, one.limit or 0.0
+    fact = f" Its timeout of {limit:g} s is longer than LEASE ({lease:g} s): no lease is renewed meanwhile."
+    return fact if limit > lease else ""
+
+
+def _isolated(one: registry.JobType) -> Iterator[CheckMessage]:
+    if one.isolated and importlib.util.find_spec("pebble") is None:
+        fact = f"The type {one.name!r} is isolated, and the library that keeps its processes is missing."
+        yield error("E008", fact, 'Run pip install "django-jobqueue[isolation]".')
 
 
 def _locks_rows(alias: str) -> bool:

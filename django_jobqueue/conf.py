@@ -28,6 +28,8 @@ class JobQueueSettings:
     DATABASE: str | None = None  # alias; None: what DATABASE_ROUTERS say for writing a Job
     QUEUES: Sequence[str] | None = None  # names that may be used; None: any
     EXTERNAL_TYPES: Sequence[str] = ()  # job types (or patterns, "billing:*") that other code serves
+    ALIASES: Mapping[str, str] = field(default_factory=dict)  # old name of a type -> its name now
+    CONTEXT_HOOKS: Sequence[str] = ()  # dotted paths of ContextHook classes: what else travels with a job
     MAX_ATTEMPTS: int = 3  # starts, unless the type or the call says otherwise
     MAX_PAYLOAD_BYTES: int = 1_048_576  # bytes of JSON
     MAX_RESULT_BYTES: int = 1_048_576  # bytes of JSON
@@ -50,6 +52,7 @@ class JobQueueSettings:
     GRACE: float = 25.0  # seconds that running jobs get at shutdown
     INTERRUPT_GRACE: float = 10.0  # seconds from asking a running job to stop to force, and on to replacing
     DURABLE_OUTCOMES: bool = False  # each outcome is written before the next job of its thread starts
+    LATE_AFTER: timedelta = timedelta(minutes=5)  # a due job that waits for longer is warned of
     REDACT: Sequence[str] = ()  # keys whose values are hidden in the admin, in logs and in stored errors
     LISTEN: bool = True  # PostgreSQL: wake by LISTEN/NOTIFY besides polling
     LISTEN_DSN: str | None = None  # PostgreSQL: a direct address for LISTEN, past a pooler
@@ -58,6 +61,9 @@ class JobQueueSettings:
         """How long finished jobs of ``status`` are kept; None: for ever."""
         return self.RETENTION.get(status.name)
 
+
+#: Characters of a dotted path; far more than any has.
+PATH_LENGTH = 500
 
 KEYS = tuple(one.name for one in fields(JobQueueSettings))
 
@@ -93,10 +99,12 @@ def problems(given: Any) -> list[str]:
     found += _queue_problems(given.get("QUEUES"))
     found += _names_problems("EXTERNAL_TYPES", given.get("EXTERNAL_TYPES", ()), JOB_TYPE_LENGTH)
     found += _names_problems("REDACT", given.get("REDACT", ()))
+    found += _names_problems("CONTEXT_HOOKS", given.get("CONTEXT_HOOKS", ()), PATH_LENGTH)
+    found += _alias_problems(given.get("ALIASES", {}))
     found += _retention_problems(given.get("RETENTION", {}))
-    grace = given.get("UNKNOWN_TYPE_GRACE", timedelta(0))
-    if not _is_span(grace):
-        found.append(f'JOBQUEUE["UNKNOWN_TYPE_GRACE"]={grace!r} must be a timedelta, e.g. timedelta(days=1).')
+    for key in ("UNKNOWN_TYPE_GRACE", "LATE_AFTER"):
+        if not is_span(span := given.get(key, timedelta(0))):
+            found.append(f'JOBQUEUE["{key}"]={span!r} must be a timedelta, e.g. timedelta(days=1).')
     return found + _kind_problems(given)
 
 
@@ -132,6 +140,21 @@ def _names_problems(key: str, names: Any, most: int = QUEUE_LENGTH) -> list[str]
     ]
 
 
+def _alias_problems(aliases: Any) -> list[str]:
+    example = '{"billing.tasks.send": "invoices.tasks.send"}'
+    if not isinstance(aliases, Mapping):
+        return [f'JOBQUEUE["ALIASES"]={aliases!r} must map old names of job types to new ones: {example}.']
+    found = []
+    for old, new in aliases.items():
+        found += _names_problems("ALIASES", [old, new], JOB_TYPE_LENGTH)
+        if new in aliases:
+            found.append(
+                f'JOBQUEUE["ALIASES"] leads from {old!r} to {new!r}, which is an old name itself. '
+                "Name the one that serves the jobs now."
+            )
+    return found
+
+
 def _retention_problems(retention: Any) -> list[str]:
     names = sorted(status.name for status in FINISHED)
     if not isinstance(retention, Mapping):
@@ -140,7 +163,7 @@ def _retention_problems(retention: Any) -> list[str]:
     for name, kept in retention.items():
         if name not in names:
             found.append(f'JOBQUEUE["RETENTION"] has an unknown status {name!r}. Known: {", ".join(names)}.')
-        if kept is not None and not _is_span(kept):
+        if kept is not None and not is_span(kept):
             found.append(
                 f'JOBQUEUE["RETENTION"][{name!r}]={kept!r} must be a timedelta (e.g. timedelta(days=7)) '
                 "or None to keep these jobs for ever."
@@ -148,7 +171,7 @@ def _retention_problems(retention: Any) -> list[str]:
     return found
 
 
-def _is_span(value: Any) -> bool:
+def is_span(value: Any) -> bool:
     """A timedelta from nothing to a hundred years, beyond which dates overflow."""
     return isinstance(value, timedelta) and timedelta(0) <= value <= timedelta(days=36_525)
 

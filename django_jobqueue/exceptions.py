@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 #: Ten years in seconds: beyond it a delay is a mistake, and dates would overflow.
 MAX_DELAY = 10 * 365.25 * 86_400
@@ -68,6 +69,49 @@ class EnqueueContended(JobQueueError):
         )
 
 
+class DuplicateJob(JobQueueError):
+    """The dedupe key is taken, and the policy is "raise". ``job`` is the one that has it."""
+
+    def __init__(self, job: Any) -> None:
+        super().__init__(
+            f"Job {job.id} ({job.job_type}) is active and has the dedupe key {job.dedupe_key!r}. Nothing was "
+            'stored. Leave out dedupe="raise" to get that job instead of this error.'
+        )
+        self.job = job
+
+
+class WaitTimeout(JobQueueError, TimeoutError):
+    """The job has not ended in time; it goes on. ``job`` is what it was at the last look."""
+
+    def __init__(self, job: Any, timeout: float | timedelta) -> None:
+        unit = "" if isinstance(timeout, timedelta) else " s"
+        super().__init__(
+            f"Job {job.id} ({job.job_type}) has not ended within {timeout}{unit}: it is "
+            f"{job.get_status_display()}. It goes on; wait again, or look later."
+        )
+        self.job = job
+
+
+class WaitInsideTransaction(JobQueueError):
+    """Who waits in an open transaction may wait for ever."""
+
+    def __init__(self, job_id: object, alias: str) -> None:
+        super().__init__(
+            f"wait() for job {job_id} inside an open transaction on {alias!r}: no worker sees a job before "
+            "the transaction that enqueued it is committed, nor can it write what this one has locked, so it "
+            "might wait for ever. Wait after the atomic block."
+        )
+
+
+class JobNotFound(JobQueueError, LookupError):
+    """No job has this id: it was removed, or never committed."""
+
+    def __init__(self, job_id: object) -> None:
+        super().__init__(
+            f"There is no job {job_id}: it was removed, its transaction was rolled back, or the id is wrong."
+        )
+
+
 class ClaimLost(JobQueueError):
     """The job was taken back from this worker; what it did in the queue's database is rolled back."""
 
@@ -122,9 +166,21 @@ class JobInterrupted(BaseException):
 class JobTimeout(JobInterrupted):
     """The handler ran longer than its ``timeout``."""
 
+    @classmethod
+    def after(cls, seconds: float | None) -> JobTimeout:
+        """With the limit in its message."""
+        return cls(f"ran longer than its timeout of {seconds:g} s")
+
+
+class TaskTimeout(JobTimeout):
+    """The same of a task of Django's API."""
+
 
 class JobCancelled(JobInterrupted):
-    """The handler was asked to stop, or its claim was lost, and it went on."""
+    """The handler was asked to stop, or its claim was lost, and it went on.
+
+    In the result of a task: it was cancelled, whether or not it had started.
+    """
 
 
 # Causes that the queue itself records on a job.
@@ -148,6 +204,10 @@ class TooManyReleases(JobQueueError):
 
 class TooManyCrashes(JobQueueError):
     """The job's worker died while it ran, as often as JOBQUEUE["MAX_CRASHES"] allows."""
+
+
+class ProcessLost(JobQueueError):
+    """The process of an isolated job ended before its handler did."""
 
 
 class JobExpired(JobQueueError):

@@ -7,90 +7,31 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.signals import connection_created
-from django.utils import timezone, translation
 
 from . import conf, interrupts, logs, registry, signals
+from .attempts import Attempt
+from .context import restored
 from .databases import is_spoiled
 from .exceptions import ClaimLost, SnoozeJob
-from .handlers import JobContext
-from .managers.claim import ClaimedJob
 from .managers.failures import describe, next_delay
 from .managers.outcomes import Done, Failed, Outcome, Snoozed, UnknownHere
 from .models import Job
-from .payloads import clean_text, decode, encode_result
+from .payloads import decode, encode_result
 from .registry import JobType
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: Characters of a progress note that are kept.
-NOTE_LIMIT = 1_000
+R = TypeVar("R")
+
 #: Seconds for which a connection that was found usable after a job is not looked at before the next.
 STILL_USABLE = 1.0
-
-
-class Attempt:
-    """A claimed job while this process has it. Times are of the monotonic clock."""
-
-    __slots__ = (
-        "cancelled",
-        "claimed",
-        "ended",
-        "interruption",
-        "job",
-        "lapses",
-        "limit",
-        "lost",
-        "note",
-        "on_settled",
-        "progress",
-        "report",
-        "runner",
-        "slot",
-        "started",
-        "worker_id",
-    )
-
-    def __init__(self, job: ClaimedJob, worker_id: str, claimed: float, lapses: int = 0) -> None:
-        self.job = job
-        self.worker_id = worker_id
-        self.claimed = claimed  # just before the claim was sent
-        self.lapses = lapses  # how often leases had lapsed by then, or when the table last said it is held
-        self.started: float | None = None
-        self.ended = False  # its outcome is on the way to the table
-        self.cancelled = False  # somebody asked it to stop
-        self.lost = False  # somebody else has it, or a person ended it
-        self.limit: float | None = None  # seconds that the handler may run
-        self.runner: Any = None  # the thread (its id) or task of the handler, exactly while that runs
-        self.interruption: interrupts.Interruption | None = None
-        self.progress: float | None = None
-        self.note = ""
-        self.report: Callable[[Attempt], None] | None = None  # called when progress changed
-        self.on_settled: Callable[[], None] | None = None  # called when its outcome is written, or it is lost
-        self.slot = -1  # where the process keeps note of its start
-
-    def since_claim(self) -> float | None:
-        """Seconds from claim to start."""
-        return None if self.started is None else self.started - self.claimed
-
-    def context(self) -> JobContext:
-        """What the handler sees."""
-        return JobContext(self.job, self._report, self._is_to_end)
-
-    def _is_to_end(self) -> bool:
-        return self.cancelled or self.lost or self.interruption is not None
-
-    def _report(self, progress: float | None, note: str) -> None:
-        self.progress, self.note = progress, clean_text(str(note), NOTE_LIMIT)
-        if self.report is not None:
-            self.report(self)
 
 
 def execute(attempt: Attempt, alias: str) -> Outcome | None:
@@ -109,6 +50,20 @@ def execute(attempt: Attempt, alias: str) -> Outcome | None:
         return outcome_of(exception, attempt, job_type)
 
 
+def execute_here(attempt: Attempt, alias: str) -> tuple[Outcome | None, BaseException | None]:
+    """Run a handler of either kind in this thread, on its connections and in the transactions open there.
+
+    For tests: the connections are left as they are. Answers with what was raised, too; Ctrl-C passes.
+    """
+    job_type = registry.find(attempt.job.job_type)
+    if job_type is None:
+        return UnknownHere(attempt.job), None
+    try:
+        return contextvars.Context().run(_perform_here, attempt, job_type, alias), None
+    except (Exception, SystemExit) as exception:
+        return outcome_of(exception, attempt, job_type), exception
+
+
 async def execute_async(attempt: Attempt) -> Outcome:
     """Run an async handler; the caller gives its task an empty context. Never raises."""
     job_type = registry.find(attempt.job.job_type)
@@ -118,6 +73,8 @@ async def execute_async(attempt: Attempt) -> Outcome:
         async with ThreadSensitiveContext() as own_thread:
             try:
                 return await _perform_async(attempt, job_type)
+            except BaseException as exception:
+                return await _called(job_type.is_watched, outcome_of, exception, attempt, job_type)
             finally:
                 # The ORM's synchronous part ran in a thread of this job alone, which ends with it. asgiref
                 # keeps it here once it was used; asking spares a thread for jobs without the ORM.
@@ -127,7 +84,7 @@ async def execute_async(attempt: Attempt) -> Outcome:
         return outcome_of(exception, attempt, job_type)
 
 
-def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) -> Outcome:
+def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType | None = None) -> Outcome:
     """What becomes of a job whose handler raised ``exception``. Never raises, whatever that is."""
     started = attempt.since_claim()
     exception = interrupts.ended_by(exception, attempt)
@@ -137,7 +94,13 @@ def outcome_of(exception: BaseException, attempt: Attempt, job_type: JobType) ->
     while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
         trace = trace.tb_next  # where the handler begins
     failure = describe(exception, trace or exception.__traceback__, job=attempt.job)
-    return Failed(attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type))
+    job_type = job_type or registry.find(attempt.job.job_type)
+    outcome = Failed(
+        attempt.job, started, failure=failure, delay=next_delay(exception, attempt.job, job_type)
+    )
+    if job_type is not None:
+        job_type.ends(attempt, outcome)
+    return outcome
 
 
 def _as_a_request(
@@ -151,7 +114,7 @@ def _as_a_request(
         for connection in connections.all(initialized_only=True):
             connection.close_if_unusable_or_obsolete()
     try:
-        signals.announce(signals.job_started, Job, attempt.job)
+        _announce_start(attempt, job_type)
         return perform(attempt, job_type, alias)
     finally:
         if _thread.has_connections:
@@ -181,16 +144,23 @@ def _leave_connections(attempt: Attempt) -> None:
     here = connections.all(initialized_only=True)
     for connection in here:
         connection.queries_log.clear()
-        # An interrupted handler may have left its connection between two lines of the driver.
-        if is_spoiled(connection) or attempt.interruption is not None:
-            _replace(connection, attempt)
+        if is_spoiled(connection):
+            logs.connection_replaced(connection.alias, attempt.job)
+            _replace(connection)
+        elif attempt.interruption is not None:  # between any two lines of the driver, perhaps
+            _replace(connection)
         else:
             connection.close_if_unusable_or_obsolete()
     _thread.has_connections = any(connection.connection is not None for connection in here)
 
 
+def _announce_start(attempt: Attempt, job_type: JobType) -> None:
+    signals.announce(signals.job_started, Job, attempt.job)
+    job_type.begins(attempt)
+
+
 def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
-    with _surroundings(attempt):
+    with restored(attempt.job):
         attempt.runner = threading.get_ident()
         try:
             result = _call(job_type, attempt)
@@ -198,19 +168,37 @@ def _perform(attempt: Attempt, job_type: JobType, alias: str) -> Outcome:
             attempt.runner = None
             if attempt.interruption is not None:
                 interrupts.absorb(attempt.interruption)
-    return _done(attempt, result)
+    outcome = _done(job_type, attempt, result)
+    job_type.ends(attempt, outcome)
+    return outcome
+
+
+def _perform_here(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
+    if job_type.is_async:
+        return async_to_sync(_perform_async)(attempt, job_type)
+    _announce_start(attempt, job_type)
+    return (_perform_atomic if job_type.atomic else _perform)(attempt, job_type, alias)
 
 
 async def _perform_async(attempt: Attempt, job_type: JobType) -> Outcome:
-    if signals.has_listeners(signals.job_started, Job):
-        await sync_to_async(signals.announce)(signals.job_started, Job, attempt.job)
-    with _surroundings(attempt):
+    in_thread = job_type.is_watched or signals.has_listeners(signals.job_started, Job)
+    await _called(in_thread, _announce_start, attempt, job_type)
+    with restored(attempt.job):
         attempt.runner = asyncio.current_task()
         try:
             result = await _call(job_type, attempt)
         finally:
             attempt.runner = None
-    return _done(attempt, result)
+    outcome = _done(job_type, attempt, result)
+    await _called(job_type.is_watched, job_type.ends, attempt, outcome)
+    return outcome
+
+
+async def _called(in_thread: bool, function: Callable[..., R], *args: Any) -> R:
+    """Call the function, in the job's own thread if it may use the ORM, and otherwise here."""
+    if in_thread:
+        return await sync_to_async(function)(*args)
+    return function(*args)
 
 
 def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome | None:
@@ -224,6 +212,7 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
                 raise ClaimLost(attempt.job.id)
         return None
     except ClaimLost:
+        attempt.lost = True
         return None
     except DatabaseError as error:
         # Perhaps the COMMIT went through and its answer was lost. The failure below is written only if the
@@ -234,39 +223,16 @@ def _perform_atomic(attempt: Attempt, job_type: JobType, alias: str) -> Outcome 
 
 
 def _call(job_type: JobType, attempt: Attempt) -> Any:
-    payload = decode(attempt.job.payload_text)
-    if job_type.takes_context:
-        return job_type.function(attempt.context(), **payload)
-    return job_type.function(**payload)
+    return job_type.call(attempt, decode(attempt.job.payload_text))
 
 
-def _done(attempt: Attempt, result: Any) -> Done:
-    return Done(attempt.job, attempt.since_claim(), encode_result(result, conf.current().MAX_RESULT_BYTES))
+def _done(job_type: JobType, attempt: Attempt, value: Any) -> Done:
+    result = encode_result(job_type.result_of(value), conf.current().MAX_RESULT_BYTES)
+    return Done(attempt.job, attempt.since_claim(), result)
 
 
-def _surroundings(attempt: Attempt) -> contextlib.AbstractContextManager[None]:
-    """The language and time zone that were active where the job was enqueued, if not the site's own."""
-    text = attempt.job.context_text
-    return _NO_CONTEXT if text == "{}" else _restored(decode(text))
-
-
-_NO_CONTEXT = contextlib.nullcontext()
-
-
-@contextlib.contextmanager
-def _restored(context: dict[str, Any]) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        if "language" in context:
-            stack.enter_context(translation.override(context["language"]))
-        if "time_zone" in context:
-            with contextlib.suppress(ZoneInfoNotFoundError, ValueError):
-                stack.enter_context(timezone.override(ZoneInfo(context["time_zone"])))
-        yield
-
-
-def _replace(connection: BaseDatabaseWrapper, attempt: Attempt) -> None:
+def _replace(connection: BaseDatabaseWrapper) -> None:
     """No transaction of a handler survives its job: closing the connection rolls it back."""
-    logs.connection_replaced(connection.alias, attempt.job)
     with contextlib.suppress(DatabaseError):
         connection.close()
     del connections[connection.alias]  # an atomic block that was entered and never left spoils it for good

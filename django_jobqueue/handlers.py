@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 from asgiref.sync import sync_to_async
 
 from . import registry
+from .dedupe import Dedupe, as_dedupe
 from .registry import JobType, Key
 from .retries import DEFAULT_RETRY, RetryPolicy
 from .states import DEFAULT_QUEUE
@@ -104,9 +105,12 @@ def job(
     timeout: float | timedelta | None = None,
     expires_after: float | timedelta | None = None,
     dedupe_key: Key = None,
+    dedupe: Dedupe | str = "return",
     lock_key: Key = None,
     atomic: bool = False,
     takes_context: bool = False,
+    isolated: bool = False,
+    max_memory: int | None = None,
 ) -> Callable[[Callable[P, R]], Handler[P, R]]:
     """Make a function the handler of the job type ``name``. Write it in an app's ``jobs.py``.
 
@@ -117,10 +121,12 @@ def job(
     interrupted by ``JobTimeout``, and its attempt failed. ``expires_after`` (seconds or timedelta): a job
     that has not started so long after its due time is CANCELLED, unless the call names its ``expires_at``.
     ``dedupe_key``, ``lock_key``: text, or a function that gets the handler's arguments by name, defaults
-    filled in, and returns text or None.
+    filled in, and returns text or None. ``dedupe``: what an enqueue does when another job has the dedupe
+    key, "return", "raise", "replace", or a ``Dedupe``.
     ``atomic``: the handler runs in a transaction of the queue's database, and its writes and its
     completion are committed together or not at all; plain functions only. ``takes_context``: the first
-    argument is named ``context`` and gets a ``JobContext``.
+    argument is named ``context`` and gets a ``JobContext``. ``isolated``: each job runs in a child process,
+    which can be killed, and in which it may take ``max_memory`` (MiB; None: no bound); plain functions only.
 
     Raises ``InvalidOption`` for an option out of range or a name that another function has.
     """
@@ -137,9 +143,12 @@ def job(
             timeout=timeout,
             expires_after=expires_after,
             dedupe_key=dedupe_key,
+            dedupe=as_dedupe(dedupe),
             lock_key=lock_key,
             atomic=atomic,
             takes_context=takes_context,
+            isolated=isolated,
+            max_memory=max_memory,
         )
         registry.register(job_type)
         return Handler(job_type, function)

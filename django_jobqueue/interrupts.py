@@ -48,7 +48,7 @@ class Interruption:
 
 
 class Interruptible(Protocol):
-    """An attempt. ``runner``: the thread's id or the task, exactly while the handler runs."""
+    """An attempt. ``runner`` is, just while the handler runs, its thread's id, its task, or what ends it."""
 
     runner: Any
     interruption: Interruption | None
@@ -62,6 +62,9 @@ def interrupt(attempt: Interruptible, cause: JobInterrupted) -> bool:
         _withdraw(attempt, interruption)
     elif isinstance(runner, int):
         _interrupt_thread(attempt, interruption, runner)
+    elif callable(runner):
+        runner()
+        interruption.state = SENT
     else:
         with contextlib.suppress(RuntimeError):  # its loop has been closed
             runner.get_loop().call_soon_threadsafe(_cancel_task, attempt, interruption, runner)

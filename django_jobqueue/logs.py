@@ -11,6 +11,9 @@ from .redaction import hides_anything, redact_text
 
 logger = logging.getLogger("django_jobqueue")
 
+#: Jobs that are named one by one where many have met the same fate.
+FEW = 5
+
 
 def _hide_values(record: logging.LogRecord) -> bool:
     """Take out of the line, and of a traceback with it, what JOBQUEUE["REDACT"] hides."""
@@ -29,7 +32,7 @@ def enqueued(jobs: Iterable[Any]) -> None:
     if not logger.isEnabledFor(logging.DEBUG):
         return
     for job in jobs:
-        how = "enqueued" if job.created else "already active by its dedupe key"
+        how = "enqueued" if job.created else "found by its dedupe key"
         logger.debug("Job %s (%s) %s in queue %s", job.id, job.job_type, how, job.queue)
 
 
@@ -44,11 +47,14 @@ def attempt_failed(job: Any, status: str, text: str, again: Any) -> None:
         logger.error("Job %s (%s) failed attempt %s of %s and is dead: %s", *facts, text)
 
 
-def claim_lost(job: Any) -> None:
-    """An outcome was not written because the job is no longer held."""
-    logger.warning(
-        "Job %s (%s): this worker no longer holds it, so its outcome is not written", job.id, job.job_type
-    )
+def claims_lost(jobs: list[Any]) -> None:
+    """Outcomes were not written because the jobs are no longer held; of many, a few are named."""
+    for job in jobs[:FEW]:
+        logger.warning(
+            "Job %s (%s): this worker no longer holds it, so its outcome is not written", job.id, job.job_type
+        )
+    if more := len(jobs[FEW:]):
+        logger.warning("The same of %s more jobs", more)
 
 
 def unknown_type(job: Any, seconds: float) -> None:
@@ -79,6 +85,16 @@ def retry_rule_failed(job: Any) -> None:
     logger.exception(
         "The retry function of %s failed for job %s; the default delay is used", job.job_type, job.id
     )
+
+
+def context_hook_failed(key: str, job_type: str) -> None:
+    """A hook that adds to a job's context raised."""
+    logger.exception("The context hook %r failed for a job of type %s, left without it", key, job_type)
+
+
+def task_not_importable(path: str) -> None:
+    """The module of a Task raised something of its own when it was imported."""
+    logger.exception("The module of task %s cannot be imported: its jobs wait for a worker that can", path)
 
 
 def interrupted(job: Any, cause: BaseException) -> None:
@@ -114,7 +130,7 @@ def service_died(name: str, error: BaseException | None = None) -> None:
 
 
 def database_away(what: str, error: BaseException, times: int) -> None:
-    """The database does not answer; logged the 1st, 2nd, 4th, 8th … time."""
+    """The database does not answer; logged ever more seldom."""
     logger.warning("The database failed while %s (%s. time in a row), trying again: %s", what, times, error)
 
 
@@ -123,18 +139,28 @@ def database_back(what: str, times: int) -> None:
     logger.warning("The database is back: %s goes on after %s failures", what, times)
 
 
-def cannot_listen(error: BaseException) -> None:
-    """LISTEN is not possible; said once."""
+def cannot_listen(problem: object) -> None:
+    """LISTEN is not possible, or of no use; said once."""
     logger.warning(
         "Cannot LISTEN for new jobs, so they are found by polling. Set JOBQUEUE['LISTEN_DSN'] to an address "
         "that bypasses the pooler, or JOBQUEUE['LISTEN'] = False: %s",
-        error,
+        problem,
     )
+
+
+def cannot_hear_ends(error: BaseException) -> None:
+    """Those who wait for jobs are not told of their ends; said once a watch."""
+    logger.warning("Cannot LISTEN for the ends of jobs, so they are looked for by polling: %s", error)
 
 
 def progress_refused(count: int, error: BaseException) -> None:
     """The database refused to store progress."""
     logger.warning("The progress of %s jobs cannot be stored and is dropped: %s", count, error)
+
+
+def figures_refused(error: BaseException) -> None:
+    """The database refused what this worker counted."""
+    logger.warning("The figures of the last half minute cannot be stored and are dropped: %s", error)
 
 
 def outcome_refused(job: Any, error: BaseException) -> None:
@@ -180,11 +206,36 @@ def process_replaced_in(seconds: float) -> None:
     )
 
 
+def in_vain(times: int) -> None:
+    """Starting more processes would not help."""
+    logger.critical("%s worker processes in a row died before they had claimed once: giving up", times)
+
+
+def timeouts_outlast_lease(types: list[str], lease: float) -> None:
+    """At the start of an embedded worker, which renews its leases from a thread beside the handlers."""
+    logger.warning(
+        "Leases last %g s, and the timeouts of %s are longer. A thread of this process renews them: a "
+        "handler that lets no other thread run for so long loses its job. Give the Worker a longer lease, or "
+        "use runworker",
+        lease, ", ".join(types),
+    )  # fmt: skip
+
+
+def health_not_written(path: Any, error: BaseException) -> None:
+    """The file that probes look at; said once."""
+    logger.error("Cannot write the health file %s: %s", path, error)
+
+
 def stopping(grace: float, running: int) -> None:
     """A stop was asked."""
     logger.info(
         "Stopping: no new jobs; %s processes have %s s for running ones (again: stop at once)", running, grace
     )
+
+
+def asked_to_stop(pid: int | None) -> None:
+    """Somebody asked a worker to stop, by the admin or a command."""
+    logger.info("Worker process %s was asked to stop: it ends when its jobs have, and is not replaced", pid)
 
 
 def cut_off(count: int) -> None:

@@ -6,14 +6,17 @@ import difflib
 import fnmatch
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from .exceptions import InvalidOption, InvalidPayload, UnknownJobType, as_seconds
+from . import conf
+from .bounds import TIMEOUT_KEY, check_timeout, check_whole
+from .dedupe import RETURN, Dedupe
+from .exceptions import InvalidOption, InvalidPayload, JobTimeout, UnknownJobType, as_seconds
 from .payloads import decode
-from .retries import DEFAULT_RETRY, Retry, RetryPolicy
+from .retries import DEFAULT_RETRY, Retry, RetryPolicy, delay_after
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
 
 # From Python 3.14 on, annotations are worked out when asked for; those under TYPE_CHECKING cannot be.
@@ -24,11 +27,6 @@ if sys.version_info >= (3, 14):
     _UNEVALUATED["annotation_format"] = Format.FORWARDREF
 
 Key = str | Callable[..., str | None] | None
-
-#: Seconds that a handler may be given: less is no time to look, more is no limit.
-TIMEOUT_MIN, TIMEOUT_MAX = 0.1, 30 * 86_400.0
-#: Under this key the timeout that a call gave its job travels in the job's context.
-TIMEOUT_KEY = "timeout"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +43,12 @@ class JobType:
     timeout: float | timedelta | None = None  # that the handler may run
     expires_after: float | timedelta | None = None  # from the due time: not started by then, never
     dedupe_key: Key = None
+    dedupe: Dedupe = RETURN
     lock_key: Key = None
     atomic: bool = False
     takes_context: bool = False
+    isolated: bool = False  # in a child process of its own
+    max_memory: int | None = None  # MiB that an isolated handler may take
     is_async: bool = field(init=False)
     limit: float | None = field(init=False)  # the timeout in seconds
     lifetime: float | None = field(init=False)  # expires_after in seconds
@@ -56,7 +57,7 @@ class JobType:
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
         object.__setattr__(self, "signature", self._payload_signature())
-        object.__setattr__(self, "limit", check_timeout(self.timeout, f"@job({self.name!r})"))
+        object.__setattr__(self, "limit", check_timeout(self.timeout, self.what))
         lifetime = None if self.expires_after is None else as_seconds(self.expires_after, "expires_after")
         object.__setattr__(self, "lifetime", lifetime)
         self._check_options()
@@ -97,6 +98,41 @@ class JobType:
         limit: float | None = decode(context_text).get(TIMEOUT_KEY, self.limit)
         return limit
 
+    # What a face of the queue may do differently for its own jobs.
+
+    @property
+    def what(self) -> str:
+        """How errors name it."""
+        return f"@job({self.name!r})"
+
+    def call(self, attempt: Any, payload: Mapping[str, Any]) -> Any:
+        """Call the function for an attempt; a coroutine if it is async."""
+        if self.takes_context:
+            return self.function(attempt.context(), **payload)
+        return self.function(**payload)
+
+    def result_of(self, value: Any) -> Any:
+        """What is stored of what the function returned."""
+        return value
+
+    def delay_after(self, exception: BaseException, job: Any) -> float | None:
+        """Seconds until the next attempt, None for never; see ``retries.delay_after``."""
+        return delay_after(self.retry, exception, job)
+
+    #: What a handler that ran for too long is interrupted by.
+    timeout_error: ClassVar[type[JobTimeout]] = JobTimeout
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether ``begins`` and ``ends`` call code of others, which may use the database."""
+        return False
+
+    def begins(self, attempt: Any) -> None:
+        """Called just before the function."""
+
+    def ends(self, attempt: Any, outcome: Any) -> None:
+        """Called with what came of it, before that is written; for a failure inside its ``except``."""
+
     def _by_name(self, bound: inspect.BoundArguments) -> dict[str, Any]:
         """The arguments as one dict, what the function gathers in **kwargs too."""
         arguments: dict[str, Any] = {}
@@ -110,11 +146,9 @@ class JobType:
     def _payload_signature(self) -> inspect.Signature:
         """The function's signature without the context: what a payload may contain."""
         try:
-            signature = inspect.signature(self.function, **_UNEVALUATED)
+            signature = function_signature(self.function)
         except (TypeError, ValueError) as problem:
-            raise InvalidOption(
-                f"@job({self.name!r}): {problem}. Wrap it in a function of its own."
-            ) from None
+            raise InvalidOption(f"{self.what}: {problem}. Wrap it in a function of its own.") from None
         parameters = list(signature.parameters.values())
         if self.takes_context:
             if not parameters or parameters[0].name != "context":
@@ -126,13 +160,13 @@ class JobType:
         for parameter in parameters:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
                 raise InvalidOption(
-                    f"@job({self.name!r}): the argument {parameter.name!r} of {self.function.__qualname__} "
+                    f"{self.what}: the argument {parameter.name!r} of {self.function.__qualname__} "
                     "has no name in a payload. Make it an ordinary or keyword-only argument."
                 )
         return signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
 
     def _check_options(self) -> None:
-        what = f"@job({self.name!r})"
+        what = self.what
         if not isinstance(self.name, str) or not 1 <= len(self.name) <= JOB_TYPE_LENGTH:
             raise InvalidOption(f"{what}: a job type is text of 1 to {JOB_TYPE_LENGTH} characters.")
         check_whole("priority", self.priority, PRIORITY_MIN, PRIORITY_MAX, what)
@@ -148,6 +182,18 @@ class JobType:
                 f"{what}: atomic=True needs a plain function. A database transaction belongs to one thread, "
                 "and an async handler has none of its own: drop atomic or write 'def'."
             )
+        if self.isolated and self.is_async:
+            raise InvalidOption(
+                f"{what}: isolated=True needs a plain function, since its process runs one job at a time. "
+                "Drop isolated or write 'def'."
+            )
+        if self.max_memory is not None:
+            check_whole("max_memory", self.max_memory, 1, 1_048_576, what)
+            if not self.isolated:
+                raise InvalidOption(
+                    f"{what}: max_memory={self.max_memory!r} needs isolated=True, since threads share their "
+                    "memory. A whole process is bounded by runworker --max-memory."
+                )
         for exception in self.never_retry:
             if not (isinstance(exception, type) and issubclass(exception, BaseException)):
                 raise InvalidOption(
@@ -155,29 +201,17 @@ class JobType:
                 )
 
 
-def check_whole(name: str, value: Any, least: int, most: int, what: str = "") -> None:
-    """Raise ``InvalidOption`` unless ``value`` is a whole number from ``least`` to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        where = f"{what}: " if what else ""
-        raise InvalidOption(f"{where}{name}={value!r} must be a whole number from {least} to {most}.")
-
-
-def check_timeout(value: Any, what: str = "") -> float | None:
-    """The seconds of a timeout (a number or a timedelta; None: no limit). Raises ``InvalidOption``."""
-    if value is None:
-        return None
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not is_number or not TIMEOUT_MIN <= seconds <= TIMEOUT_MAX:
-        where = f"{what}: " if what else ""
-        raise InvalidOption(
-            f"{where}timeout={value!r} must be seconds or a timedelta, from {TIMEOUT_MIN:g} s to 30 days. "
-            "Leave it out for no limit."
-        )
-    return float(seconds)
+def function_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Its signature, without a look at what its annotations mean."""
+    return inspect.signature(function, **_UNEVALUATED)
 
 
 _types: dict[str, JobType] = {}
+#: Types that a resolver found by their name; apart from the registered, since these can be looked for again.
+_found: dict[str, JobType] = {}
+
+Resolver = Callable[[str], JobType | None]
+_resolvers: list[Resolver] = []
 
 
 def register(job_type: JobType) -> None:
@@ -189,16 +223,37 @@ def register(job_type: JobType) -> None:
             f"{_place(job_type.function)}. A job type names exactly one handler: rename one."
         )
     _types[job_type.name] = job_type
+    _found.clear()
 
 
 def unregister(name: str) -> None:
     """Forget a type; for tests that register one."""
     _types.pop(name, None)
+    _found.clear()
+
+
+def resolve_by(resolver: Resolver) -> None:
+    """Ask ``resolver`` for types that nobody has registered. It is asked often, and has to be quick."""
+    if resolver not in _resolvers:
+        _resolvers.append(resolver)
+
+
+def forget_found() -> None:
+    """Look again for what resolvers found, and for what aliases lead to."""
+    _found.clear()
 
 
 def find(name: str) -> JobType | None:
-    """The type of that name, if its handler is registered in this process."""
-    return _types.get(name)
+    """The type of that name, or of the one that JOBQUEUE["ALIASES"] names for it, if it is known here."""
+    return _types.get(name) or _found.get(name) or _look_for(name)
+
+
+def _look_for(name: str) -> JobType | None:
+    target = conf.current().ALIASES.get(name, name)
+    job_type = _types.get(target) or next(filter(None, (resolve(target) for resolve in _resolvers)), None)
+    if job_type is not None:
+        _found[name] = job_type
+    return job_type
 
 
 def get(name: str, external: Sequence[str] = ()) -> JobType | None:
@@ -206,7 +261,7 @@ def get(name: str, external: Sequence[str] = ()) -> JobType | None:
 
     Raises ``UnknownJobType`` with the nearest names for any other.
     """
-    job_type = _types.get(name)
+    job_type = find(name)
     if job_type is None and not any(fnmatch.fnmatchcase(name, pattern) for pattern in external):
         raise UnknownJobType(name, difflib.get_close_matches(str(name), _types, n=3))
     return job_type
@@ -217,9 +272,15 @@ def all_types() -> list[JobType]:
     return [_types[name] for name in sorted(_types)]
 
 
+def names_of(kinds: Collection[bool]) -> list[str]:
+    """The names, aliases among them, of the types that are of one of these kinds: async or not."""
+    known = {**_found, **_types}
+    return sorted(name for name, one in known.items() if one.is_async in kinds)
+
+
 def kinds() -> set[bool]:
     """Which kinds of handlers there are: True for async, False for plain ones."""
-    return {one.is_async for one in _types.values()}
+    return {one.is_async for one in (*_types.values(), *_found.values())}
 
 
 def _place(function: Callable[..., Any]) -> str:

@@ -105,6 +105,7 @@ MEDIA_ROOT = BASE_DIR / "media"
 
 OUTBOX_TIMEOUT = 5  # seconds that a webhook may take to answer
 
+TASKS = {"default": {"BACKEND": "django_jobqueue.backend.JobQueueBackend"}}
 JOBQUEUE: dict[str, Any] = {}
 # The one atomic handler, report:generate, is over in some milliseconds.
 SILENCED_SYSTEM_CHECKS = ["jobqueue.W007"]

@@ -6,16 +6,19 @@ The tests start one with `pytest --database postgresql`. For any other command:
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 
+import psutil
 import psycopg
+from psycopg import sql
 
 START_SECONDS = 30
 SETTINGS = {
@@ -38,10 +41,11 @@ def programs() -> Path:
 
 
 class Cluster:
-    """One server, its data below `folder`; may be stopped and started again."""
+    """One server, its data below `folder`; may be stopped and started again. `settings` go over SETTINGS."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self._settings = SETTINGS | {"unix_socket_directories": str(folder)} | dict(settings or {})
         self.data = folder / "data"
         self.log = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,15 +59,15 @@ class Cluster:
 
     def create(self) -> None:
         options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
-        settings = [f"--set={name}={value}" for name, value in SETTINGS.items()]
-        settings.append(f"--set=unix_socket_directories={self.folder}")
-        subprocess.run(
-            [self._programs / "initdb", *options, *settings, "--pgdata", self.data],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            cwd=self.folder,
-            user=self._as_user,
-        )
+        settings = [f"--set={name}={value}" for name, value in self._settings.items()]
+        self._run("initdb", *options, *settings, "--pgdata", str(self.data))
+
+    def copy(self, primary: "Cluster") -> None:
+        """Become a streaming standby of a running server, with settings of its own."""
+        source = ["--dbname", primary.url("postgres"), "--pgdata", str(self.data), "--checkpoint=fast"]
+        self._run("pg_basebackup", *source, "--write-recovery-conf", "--wal-method=stream", "--no-sync")
+        with (self.data / "postgresql.auto.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
 
     def start(self) -> None:
         with self.log.open("ab") as log:
@@ -84,6 +88,59 @@ class Cluster:
             self._process.wait()
             self._process = None
 
+    def make_database(self, name: str) -> None:
+        """An empty one."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+    @property
+    def pid(self) -> int:
+        """The server's first process."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    def stop_immediately(self) -> None:
+        """As in a crash: no goodbye to anybody; it recovers at the next start."""
+        os.kill(self.pid, signal.SIGQUIT)
+        self.stop()
+
+    def kill(self) -> None:
+        """SIGKILL to all its processes at once, as when the machine goes down."""
+        everyone = self.processes()
+        for process in everyone:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.stop()
+        while any(_is_alive(process) for process in everyone):  # the next start wants their shared memory
+            sleep(0.01)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """All its processes stand still for a while: sockets are open, and nobody answers."""
+        everyone = self.processes()
+        for process in everyone:
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        try:
+            yield
+        finally:
+            for process in everyone:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
+
+    def processes(self) -> list[psutil.Process]:
+        """All of the server's."""
+        first = psutil.Process(self.pid)
+        return [first, *first.children(recursive=True)]
+
+    def _run(self, program: str, *options: str) -> None:
+        subprocess.run(
+            [self._programs / program, *options],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=self.folder,
+            user=self._as_user,
+        )
+
     def _wait_until_ready(self) -> None:
         deadline = monotonic() + START_SECONDS
         while monotonic() < deadline:
@@ -103,6 +160,13 @@ class Cluster:
             with suppress(FileNotFoundError):
                 shutil.copytree(site_packages / name, self.folder / name)
         self._programs = self.folder / self._programs.relative_to(site_packages)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager

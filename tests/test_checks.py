@@ -226,12 +226,27 @@ def test_jobqueue_W006_says_which_app_shadows_runworker(
     assert "manage.py jobqueue_worker" in str(message.hint)
 
 
+def test_jobqueue_E008_says_what_isolated_types_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    register("tests:isolated", isolated=True)
+    assert found() == {}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert set(found()) == {"jobqueue.E008"}
+
+
 @pytest.mark.sqlite
 def test_jobqueue_W007_warns_of_atomic_types_on_sqlite() -> None:
     register("tests:atomic", atomic=True)
     [(number, message)] = found().items()
     assert number == "jobqueue.W007"
     assert "'tests:atomic' is atomic" in message.msg
+
+
+@pytest.mark.sqlite
+def test_an_atomic_type_on_sqlite_that_may_outlast_a_lease_is_told_so() -> None:
+    register("tests:atomic", atomic=True, timeout=61)
+    assert "timeout of 61 s is longer than LEASE (60 s)" in found()["jobqueue.W007"].msg
+    register("tests:atomic", atomic=True, timeout=60)
+    assert "LEASE" not in found()["jobqueue.W007"].msg
 
 
 @pytest.mark.postgresql

@@ -22,13 +22,16 @@ from django.core.management.base import BaseCommand
 from django.dispatch import Signal
 
 from django_jobqueue import checks, conf, exceptions, registry, signals
+from django_jobqueue.backend import contract
 from django_jobqueue.handlers import Handler, JobContext, job
+from django_jobqueue.management.commands import jobqueue
 from django_jobqueue.management.commands.runworker import Command
-from django_jobqueue.managers import JobManager, QueueManager, WorkerManager
+from django_jobqueue.managers import JobManager, QueueManager, StatisticManager, WorkerManager
 from django_jobqueue.managers.preparing import EnqueueOptions
 from django_jobqueue.models import Job, JobStatus, Queue, Worker
 from django_jobqueue.retries import Retry
 from django_jobqueue.states import MOVES
+from django_jobqueue.statistics import CODES
 from django_jobqueue.worker import WorkerOptions
 from django_jobqueue.worker.shutdown import Exit
 from tests.conftest import ROOT
@@ -104,16 +107,41 @@ def test_every_worker_option_has_a_row() -> None:
     assert rows(told).keys() - {"option", "---"} == WorkerOptions.__dataclass_fields__.keys()
 
 
+def options_of(parser: Any) -> set[str]:
+    return {one for action in parser._actions if action.help is not SUPPRESS for one in action.option_strings}
+
+
+def told_options(*names: str) -> set[str]:
+    """Those that stand in the first cells of the tables of these sections."""
+    told = sections(page("commands"))
+    lines = [line for name in names for line in told[name].splitlines() if line.startswith("| `--")]
+    return {option for line in lines for option in re.findall(r"`(--[\w-]+)", line.split(" | ")[0])}
+
+
 def test_every_option_of_runworker_has_a_row_and_no_row_lacks_its_option() -> None:
-    def options(command: BaseCommand) -> set[str]:
-        parser = command.create_parser("manage.py", "runworker")
-        return {
-            one for action in parser._actions if action.help is not SUPPRESS for one in action.option_strings
-        }
+    options = options_of(Command().create_parser("manage.py", "runworker"))
 
-    told = set(re.findall(r"^\| `(--[\w-]+)", page("commands"), re.MULTILINE))
+    assert told_options("runworker") == options - options_of(BaseCommand().create_parser("manage.py", "x"))
 
-    assert told == options(Command()) - options(BaseCommand())
+
+def test_every_subcommand_of_jobqueue_and_every_option_has_a_row_and_no_row_lacks_its_option() -> None:
+    parser = jobqueue.Command().create_parser("manage.py", "jobqueue")
+    [subcommands] = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
+
+    assert {f"jobqueue {name}" for name in subcommands} == {
+        title for title in sections(page("commands")) if title.startswith("jobqueue ")
+    }
+    for name, subparser in subcommands.items():
+        told = told_options(
+            f"jobqueue {name}", *(["Which jobs"] if name in ("retry", "cancel", "prune") else [])
+        )
+        assert told == options_of(subparser) - {"-h", "--help", "--database"}, name
+
+
+def test_every_alert_has_a_row() -> None:
+    told = sections(page("commands"))["jobqueue status"]
+
+    assert set(CODES) <= rows(told).keys()
 
 
 def test_every_exit_code_has_a_row() -> None:
@@ -123,8 +151,8 @@ def test_every_exit_code_has_a_row() -> None:
 
 
 def test_every_check_has_a_heading_and_no_heading_lacks_its_check() -> None:
-    source = inspect.getsource(checks)
-    ids = {f"jobqueue.{number}" for number in re.findall(r'"([EWI]\d{3})"', source)}
+    source = inspect.getsource(checks) + inspect.getsource(contract)
+    ids = {f"jobqueue.{number}" for number in re.findall(r'"(?:jobqueue\.)?([EWI]\d{3})"', source)}
     told = {title for title in sections(page("checks")) if title.startswith("jobqueue.")}
 
     assert {title for title in told if "(removed)" not in title} == ids
@@ -168,7 +196,7 @@ def _is_ours(method: Callable[..., Any]) -> bool:
     return str(inspect.unwrap(method).__module__).startswith("django_jobqueue")
 
 
-@pytest.mark.parametrize("manager", [JobManager, QueueManager, WorkerManager])
+@pytest.mark.parametrize("manager", [JobManager, QueueManager, StatisticManager, WorkerManager])
 def test_every_public_method_has_a_section_or_a_row_and_a_twin_is_told_with_its_twin(manager: type) -> None:
     told = sections(page("job-api"))
     listed = {cell.partition("(")[0].rpartition(".")[2] for cell in rows(page("job-api")) if "(" in cell}

@@ -83,7 +83,13 @@ def test_the_sdist_holds_the_package_and_its_papers_and_no_tests(sdist_names: se
 def test_the_metadata_names_licence_extras_and_supported_versions(metadata: Message) -> None:
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert metadata.get_all("License-File") == ["LICENSE"]
-    assert metadata.get_all("Provides-Extra") == ["postgresql"]
+    assert sorted(metadata.get_all("Provides-Extra")) == [
+        "isolation",
+        "opentelemetry",
+        "postgresql",
+        "tasks",
+        "top",
+    ]
     assert metadata["Requires-Python"] == ">=3.11"
     assert "django<6.2,>=5.2" in metadata.get_all("Requires-Dist", [])
 

@@ -105,11 +105,9 @@ class JobAdmin(ReadOnlyAdmin):
         """Those above; an original payload only where the job has another one now."""
         if obj is None or ORIGINAL_PAYLOAD in obj.context:
             return self.fieldsets
+        hidden: Any = display.original_payload
         return [
-            (
-                title,
-                {**rest, "fields": [one for one in rest["fields"] if one is not display.original_payload]},
-            )
+            (title, {**rest, "fields": [one for one in rest["fields"] if one is not hidden]})
             for title, rest in self.fieldsets
         ]
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 JOB_TABLE = "django_jobqueue_job"
 QUEUE_TABLE = "django_jobqueue_queue"
 WORKER_TABLE = "django_jobqueue_worker"
+STATISTIC_TABLE = "django_jobqueue_statistic"
 
 Row = tuple[Any, ...]
 #: Columns of a batch, name -> kind, where a kind is one of "id", "int", "float", "text", "json", "time".
@@ -60,6 +61,10 @@ class Dialect(ABC):
 
         For a connection that was just made and that the caller alone uses.
         """
+
+    def timeouts(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Further options of a connection, so that a server that is gone without a word is noticed."""
+        return {}
 
     @abstractmethod
     def to_id(self, value: Any) -> UUID:

@@ -56,6 +56,8 @@ class Claiming(Dialect):
     #: SQL of a job's due time for a mark, where it is of use to go on from one: where finished entries stay
     #: in the index for a while.
     mark_time: ClassVar[str] = ""
+    #: SQL of when a job was enqueued, as text where the driver takes long over a timestamp.
+    created_at: ClassVar[str] = "created_at"
 
     def claim(
         self, connection: BaseDatabaseWrapper, request: ClaimRequest, columns: Sequence[str]
@@ -63,6 +65,11 @@ class Claiming(Dialect):
         """The claimed jobs' ``columns``, in claim order."""
         rows = self.run(connection, self.claim_sql(request, columns), self.claim_params(request))
         return [row[:-1] for row in sorted(rows, key=_place)]
+
+    @property
+    @abstractmethod
+    def waited(self) -> str:
+        """SQL: the seconds from when a claimed job was due to its claim."""
 
     @abstractmethod
     def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:

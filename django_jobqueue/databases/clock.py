@@ -7,6 +7,8 @@ microseconds, UTC against the local zone when ``USE_TZ`` is False, and both are 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -45,12 +47,35 @@ def process_now_text() -> str:
     return _text(datetime.datetime.now(UTC))
 
 
+_by_process = False
+
+
+@contextmanager
+def process_clock() -> Iterator[None]:
+    """Within the block, the queue goes by this process's clock on PostgreSQL too, as it does on SQLite.
+
+    For tests that freeze or shift time: the server's clock knows nothing of it.
+    """
+    global _by_process  # noqa: PLW0603 - for all threads, as the clock itself
+    before, _by_process = _by_process, True
+    try:
+        yield
+    finally:
+        _by_process = before
+
+
+def goes_by_process() -> bool:
+    """Whether the clock of this process is asked instead of the server's."""
+    return _by_process
+
+
 def from_database(value: Any) -> Instant | None:
     """What a database gave back, as Django wants it: aware under ``USE_TZ``, else naive in ``TIME_ZONE``."""
     if value is None:
         return None
     if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(value).replace(tzinfo=UTC)
+        value = datetime.datetime.fromisoformat(value)
+        value = value if value.tzinfo else value.replace(tzinfo=UTC)
     if settings.USE_TZ:
         return as_utc(value)
     if timezone.is_aware(value):
@@ -88,7 +113,11 @@ class DatabaseNow(Expression):
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         """The start of the statement; stable within it, so that indexes can be used."""
-        return "statement_timestamp()", ()
+        return (
+            ("%s::timestamptz", (datetime.datetime.now(UTC),))
+            if _by_process
+            else ("statement_timestamp()", ())
+        )
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
@@ -106,7 +135,8 @@ class DatabaseAgo(DatabaseNow):
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         """As a parameter of seconds."""
-        return "(statement_timestamp() - %s * interval '1 second')", (self.age.total_seconds(),)
+        now, params = super().as_sql(compiler, connection)
+        return f"({now} - %s * interval '1 second')", (*params, self.age.total_seconds())
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper

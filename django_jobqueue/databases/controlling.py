@@ -17,8 +17,9 @@ KEY_TAKEN = f"""EXISTS (
     SELECT 1 FROM {JOB_TABLE} AS other
     WHERE other.dedupe_key = job.dedupe_key AND other.status IN (1, 2) AND other.dedupe_key IS NOT NULL)"""
 
-#: What each answers with: the columns that receivers are promised, in the order of the model's fields.
-FACTS = "id, job_type, queue, status, priority, attempts, max_attempts"
+#: What each answers with: the columns that receivers are promised, and whether somebody waits for the
+#: job; in the order of the model's fields.
+FACTS = "id, job_type, queue, status, priority, attempts, max_attempts, awaited"
 
 #: A batch of jobs to retry: which, and in how many seconds each is due.
 RETRY = {"job_id": "id", "delay": "float"}
@@ -94,6 +95,12 @@ class Controlling(Dialect):
         )
         params = {"size": size, "reason": reason, "keys": self.values(keys or ())}
         return self.run(connection, sql, params)
+
+    def mark_awaited(self, connection: BaseDatabaseWrapper, job_id: UUID) -> None:
+        """Have whoever ends the job tell of it. A row that others have locked is passed over."""
+        where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (1, 2) AND NOT job.awaited"
+        sql = self.update_where(where, assign="awaited = TRUE", returning="job.id", skip_locked=True)
+        self.run(connection, sql, {"ids": self.ids([job_id])})
 
     @abstractmethod
     def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:

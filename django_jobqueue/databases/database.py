@@ -6,9 +6,9 @@ from .controlling import Controlling
 from .grouping import Grouping
 from .holding import Holding
 from .inserting import Inserting
-from .looking import Looking
+from .observing import Observing
 from .settling import Settling
 
 
-class Database(Inserting, Looking, Settling, Holding, Controlling, Grouping):
+class Database(Inserting, Observing, Settling, Holding, Controlling, Grouping):
     """One method a statement. What is abstract in the parts differs between databases."""

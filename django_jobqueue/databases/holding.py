@@ -17,7 +17,8 @@ PROGRESS = {"job_id": "id", "held_fence": "int", "progress": "float", "note": "t
 
 #: What ``reap`` answers with for each job.
 REAPED = (
-    "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at, last_error"
+    "id, status, job_type, queue, priority, attempts, max_attempts, worker_id, run_started_at, last_error, "
+    "awaited"
 )
 
 

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+import datetime
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
-from .clock import from_database
 from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
-from .inserting import COLUMNS, ON_CONFLICT, PLAIN, TARGET, NewJob
+from .observing import OpenTransaction
+from .postgresql_arrays import ARRAYS, array_text
 from .postgresql_claim import LaneClaiming, by_key
+from .postgresql_insert import IS_RECENT, ArrayInserting
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-_ARRAYS = {
-    "id": "uuid[]",
-    "int": "int[]",
-    "float": "float8[]",
-    "text": "text[]",
-    "json": "jsonb[]",
-    "time": "timestamptz[]",
+#: Options of libpq: a server that vanished (no FIN, no RST) is noticed within half a minute. While nothing is
+#: under way by keepalive (10 s idle, then 4 probes of 4 s), else by what it does not acknowledge.
+TIMEOUTS = {
+    "connect_timeout": 10,  # seconds, for each host
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 4,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 25_000,  # milliseconds
 }
-
-
-def _plain_element(value: Any) -> str:
-    return "NULL" if value is None else str(value)
-
-
-def _quoted_element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-#: How a value of each kind is written inside the text of an array.
-_ELEMENTS: dict[str, Callable[[Any], str]] = {
-    "id": attrgetter("hex"),
-    "int": _plain_element,
-    "float": _plain_element,
-    "text": _quoted_element,
-    "json": _quoted_element,
-    "time": _quoted_element,
-}
-
 
 _LOCKED = by_key("SELECT locked_id FROM locked")
 
@@ -66,7 +47,6 @@ LOCK_IS_FREE = f"""
         RETURN NOT EXISTS (SELECT 1 FROM {JOB_TABLE} WHERE lock_key = key AND status = 2);
     END $$"""
 
-
 #: Times that a statement comes before the server is asked to keep its plan.
 PREPARED_AFTER = 2
 #: How plans are made that are kept: from no table's present size and no parameter, since both will be others.
@@ -79,7 +59,7 @@ KEPT_PLANS = {
 }
 
 
-class PostgreSQL(LaneClaiming, Database):
+class PostgreSQL(LaneClaiming, ArrayInserting, Database):
     """Row locks, arrays as batches, advisory locks, NOTIFY."""
 
     # Not now(): in a long transaction that is the past. Not clock_timestamp(): it is volatile, so no index.
@@ -88,6 +68,7 @@ class PostgreSQL(LaneClaiming, Database):
 
     def prepare(self, connection: BaseDatabaseWrapper) -> None:
         self.run(connection, LOCK_IS_FREE)
+        self.run(connection, IS_RECENT)
 
     def is_idle(self, connection: BaseDatabaseWrapper) -> bool:
         # 0 is IDLE; the others are a statement or transaction under way, or a connection that is closed.
@@ -109,6 +90,12 @@ class PostgreSQL(LaneClaiming, Database):
             raw.prepare_threshold = PREPARED_AFTER
         raw.cursor_factory = ServerBindingCursor
 
+    def timeouts(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "service" in options:  # its file may say
+            return {}
+        said = options.keys() | ({"connect_timeout"} if "PGCONNECT_TIMEOUT" in os.environ else set())
+        return {name: value for name, value in TIMEOUTS.items() if name not in said}
+
     def to_id(self, value: Any) -> UUID:
         job_id: UUID = value
         return job_id
@@ -127,6 +114,10 @@ class PostgreSQL(LaneClaiming, Database):
 
     def seconds_until(self, time: str) -> str:
         return f"EXTRACT(EPOCH FROM {time} - {self.now})"
+
+    @property
+    def waited(self) -> str:
+        return "date_part('epoch', claimed_at - run_after)"  # EXTRACT is a numeric, which takes longer
 
     def time_text(self, time: str) -> str:
         return f"""to_char({time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
@@ -151,13 +142,13 @@ class PostgreSQL(LaneClaiming, Database):
     def among(self, column: str, name: str, kind: str = "text") -> str:
         if kind == "id":
             return f"{column} = {by_key(f'SELECT unnest(%({name})s::uuid[])')}"
-        return f"{column} = ANY(%({name})s::{_ARRAYS[kind]})"
+        return f"{column} = ANY(%({name})s::{ARRAYS[kind]})"
 
     def values(self, values: Iterable[Any]) -> Any:
         return list(values)
 
     def source(self, columns: Columns) -> str:
-        arrays = ", ".join(f"%({name})s::{_ARRAYS[kind]}" for name, kind in columns.items())
+        arrays = ", ".join(f"%({name})s::{ARRAYS[kind]}" for name, kind in columns.items())
         return f"SELECT * FROM unnest({arrays}) AS given({', '.join(columns)})"
 
     def batch(self, columns: Columns, rows: Sequence[Row]) -> dict[str, Any]:
@@ -165,7 +156,7 @@ class PostgreSQL(LaneClaiming, Database):
         # half of what completing a job cost.
         by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)
         return {
-            name: "{" + ",".join(map(_ELEMENTS[kind], values)) + "}"
+            name: array_text(kind, values)
             for (name, kind), values in zip(columns.items(), by_column, strict=True)
         }
 
@@ -199,68 +190,6 @@ class PostgreSQL(LaneClaiming, Database):
             SELECT job.id AS locked_id FROM {JOB_TABLE} AS job WHERE {where} ORDER BY job.id
             {"LIMIT %(size)s" if limit else ""} FOR {strength} {"SKIP LOCKED" if skip_locked else ""}"""
 
-    def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
-        # No more than is needed: each value costs on both sides, and a time that comes back 10 µs.
-        given = {name: value for name, value in zip(PLAIN, job, strict=False) if value is not None}
-        stored = {name: f"%({name})s" for name in given}
-        stored |= {"status": "1", "created_at": self.now, "updated_at": self.now, "run_after": self.now}
-        answered = ["created_at"]
-        if job.run_at is not None or job.run_delay > 0:
-            stored["run_after"] = self.time_param("run_at", "run_delay")
-            answered.append("run_after")
-        if job.expires_at is not None or job.expires_delay is not None:
-            stored["expires_at"] = self.time_param("expires_at", "expires_delay")
-            answered.append("expires_at")
-        sql = f"""
-            INSERT INTO {JOB_TABLE} ({", ".join(stored)}) VALUES ({", ".join(stored.values())})
-            {ON_CONFLICT if job.dedupe_key is not None else ""} RETURNING {", ".join(answered)}"""
-        rows = self.run(connection, sql, job._asdict())
-        if not rows:
-            return None
-        times = dict(zip(answered, map(from_database, rows[0]), strict=True))
-        return times.get("run_after", times["created_at"]), times.get("expires_at"), times["created_at"]
-
-    def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
-        conflict = ON_CONFLICT if any(job.dedupe_key is not None for job in jobs) else ""
-        given, params = self._given(jobs)
-        # All have one created_at, and most the same run_after: sent once, read once.
-        sql = f"""
-            WITH made AS (
-                INSERT INTO {JOB_TABLE} ({TARGET})
-                SELECT {", ".join(PLAIN)}, 1,
-                       COALESCE(run_at, {self.shifted(self.now, "run_delay")}),
-                       COALESCE(expires_at, {self.shifted(self.now, "expires_delay")}),
-                       {self.now}, {self.now}
-                FROM ({given}) AS given
-                {conflict}
-                RETURNING id, run_after, expires_at, created_at
-            )
-            SELECT id, NULLIF(run_after, created_at), expires_at,
-                   CASE row_number() OVER () WHEN 1 THEN created_at END
-            FROM made"""
-        made = self.run(connection, sql, params)
-        now = from_database(made[0][3]) if made else None
-        return {
-            row[0].int: (now if row[1] is None else from_database(row[1]), from_database(row[2]), now)
-            for row in made
-        }
-
-    def _given(self, jobs: Sequence[NewJob]) -> tuple[str, dict[str, Any]]:
-        """SQL and parameters of the jobs as rows; what is the same in all of them is sent once."""
-        values = dict(zip(COLUMNS, zip(*jobs, strict=True), strict=True))
-        varying = [
-            name for name, column in values.items() if name == "id" or column.count(column[0]) < len(jobs)
-        ]
-        arrays = {name: COLUMNS[name] for name in varying}
-        params = self.batch(arrays, list(zip(*map(values.__getitem__, varying), strict=True)))
-        common = "".join(
-            f", %({name})s::{_ARRAYS[kind].removesuffix('[]')} AS {name}"
-            for name, kind in COLUMNS.items()
-            if name not in arrays
-        )
-        params |= {name: column[0] for name, column in values.items() if name not in arrays}
-        return f"SELECT given.*{common} FROM ({self.source(arrays)}) AS given", params
-
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]
     ) -> list[Row]:
@@ -281,9 +210,41 @@ class PostgreSQL(LaneClaiming, Database):
         params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
+    def open_transactions(self, connection: BaseDatabaseWrapper, older_than: float) -> list[OpenTransaction]:
+        # Those of other roles are seen by superusers and members of pg_read_all_stats only.
+        sql = """
+            SELECT pid, date_part('epoch', clock_timestamp() - xact_start), state, application_name, usename
+            FROM pg_stat_activity
+            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+              AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+              AND xact_start < clock_timestamp() - %(older_than)s * interval '1 second'
+            ORDER BY xact_start LIMIT 5"""
+        return list(map(OpenTransaction._make, self.run(connection, sql, {"older_than": older_than})))
+
+    def slow_journal(self, connection: BaseDatabaseWrapper) -> str:
+        return ""
+
+    def start_of(self, span: str) -> str:
+        return f"date_bin({span} * interval '1 second', {self.now}, TIMESTAMPTZ 'epoch')"
+
+    def added(self, one: str, other: str) -> str:
+        return f"""(
+            SELECT jsonb_agg(a.n::bigint + b.n::bigint ORDER BY place)
+            FROM jsonb_array_elements_text({one}) WITH ORDINALITY AS a(n, place)
+            JOIN jsonb_array_elements_text({other}) WITH ORDINALITY AS b(n, place) USING (place))"""
+
     def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         where = f"{self.among('job.id', 'ids', 'id')} AND job.status IN (3, 4, 5)"
         sql = f"""
             WITH locked AS MATERIALIZED ({self._locked(where, False, True, "UPDATE")})
             DELETE FROM {JOB_TABLE} AS job WHERE job.id = {_LOCKED} RETURNING {FACTS}"""
         return self.run(connection, sql, {"ids": self.ids(ids)})
+
+
+class ProcessClockPostgreSQL(PostgreSQL):
+    """For tests that freeze time: "now" is this process's, as on SQLite."""
+
+    now = "%(now)s::timestamptz"
+
+    def params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"now": datetime.datetime.now(datetime.UTC), **params}

@@ -29,6 +29,7 @@ class LaneClaiming(Claiming):
     lane_columns = ", ".join(MARK)
     # Text: psycopg takes longer over a timestamp than over all the rest of the row.
     mark_time = "run_after::text"
+    created_at = "created_at::text"
 
     def known_lanes(self, request: ClaimRequest) -> str:
         return self.source(MARK) if request.marks else super().known_lanes(request)

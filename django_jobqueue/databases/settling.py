@@ -23,32 +23,40 @@ SNOOZE = {**_TOKEN, "delay": "float"}
 RELEASE = _TOKEN
 UNKNOWN = {"job_id": "id", "held_fence": "int"}
 
-_AFTER = "id, fence, status, run_after, last_error"
+_AFTER = "id, fence, status, run_after, last_error, awaited"
 
 
 class Settling(Dialect):
     """complete, fail, snooze, release: batches in; out come the rows of those that were still held.
 
-    Each but ``complete`` answers with (id, fence, status, run_after, last_error) of the jobs written. A job
+    Each but ``complete`` answers with ``_AFTER`` of the jobs written. A job
     that is missing from the answer was lost: somebody else has it, or a person ended it; or, without
     ``wait``, another transaction has its row locked.
     """
 
     def _started(self) -> str:
-        """When the handler started: the database's time of the claim plus the worker's own measure."""
-        return f"COALESCE({self.shifted('job.claimed_at', 'given.started')}, job.run_started_at)"
+        """When the handler started: the database's time of the claim plus the worker's own measure.
+
+        That begins before the claim is sent, so the sum may be a little late; never later than now.
+        """
+        started = self.shifted("job.claimed_at", "given.started")
+        started = f"CASE WHEN {started} > {self.now} THEN {self.now} ELSE {started} END"
+        return f"COALESCE({started}, job.run_started_at)"
 
     def complete(
         self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], wait: bool
     ) -> list[Row]:
-        """RUNNING → DONE. Rows: (id, fence, seconds from claim to start, result as JSON). Answers (id,)."""
+        """RUNNING → DONE. Rows: (id, fence, seconds from claim to start, result as JSON).
+
+        Answers (id, awaited).
+        """
         sql = self.update_given(
             COMPLETE,
             guard=HELD,
             assign=f"""
                 status = 3, result = given.result, finished_at = {self.now}, lease_until = NULL,
                 run_started_at = {self._started()}, updated_at = {self.now}""",
-            returning="id",
+            returning="id, awaited",
             wait=wait,
         )
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(COMPLETE, rows)})

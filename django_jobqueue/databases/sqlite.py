@@ -15,7 +15,8 @@ from .clock import UTC, as_text, from_database, process_now_text
 from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
-from .inserting import ON_CONFLICT, PLAIN, TARGET, NewJob
+from .inserting import ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
+from .observing import OpenTransaction
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -61,6 +62,10 @@ class SQLite(Database):
 
     def seconds_until(self, time: str) -> str:
         return f"(julianday({time}) - julianday({self.now})) * 86400.0"
+
+    @property
+    def waited(self) -> str:
+        return "(julianday(claimed_at) - julianday(run_after)) * 86400.0"
 
     def time_text(self, time: str) -> str:
         return f"replace({time}, ' ', 'T') || 'Z'"
@@ -119,7 +124,10 @@ class SQLite(Database):
         now = datetime.datetime.now(UTC)
         row = self._insert_params(job, now)
         with connection.cursor() as cursor:
-            cursor.execute(self._insert_sql(job.dedupe_key is not None), row)
+            skips = job.dedupe.policy == "skip_for"
+            if skips:
+                row["since"] = as_text(now - datetime.timedelta(seconds=job.dedupe.seconds))
+            cursor.execute(self._insert_sql(job.dedupe_key is not None, skips), row)
             return _times(row, from_database(as_text(now))) if cursor.rowcount else None
 
     def insert_many(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> dict[int, Row]:
@@ -136,10 +144,16 @@ class SQLite(Database):
             if job.dedupe_key is None
         }
 
-    def _insert_sql(self, keyed: bool) -> str:
+    def _insert_sql(self, keyed: bool, skips: bool = False) -> str:
         # Times are worked out here, not by strftime, which would cut them to milliseconds.
         values = ", ".join(f"%({name})s" for name in (*PLAIN, "status", "run_at", "expires_at", "now", "now"))
-        return f"INSERT INTO {JOB_TABLE} ({TARGET}) VALUES ({values}) {ON_CONFLICT if keyed else ''}"
+        row = f"VALUES ({values})"
+        if skips:
+            row = f"""
+                SELECT {values} WHERE NOT EXISTS (
+                    SELECT 1 FROM {JOB_TABLE}
+                    WHERE dedupe_key = %(dedupe_key)s AND {RECENT} AND created_at > %(since)s)"""
+        return f"INSERT INTO {JOB_TABLE} ({TARGET}) {row} {ON_CONFLICT if keyed else ''}"
 
     def _insert_params(self, job: NewJob, now: Instant) -> dict[str, Any]:
         def time(at: Instant | None, delay: float | None) -> str | None:
@@ -204,6 +218,23 @@ class SQLite(Database):
             RETURNING worker_id, id, fence, cancel_requested_at"""
         params = {"workers": self.values(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
+
+    def open_transactions(self, connection: BaseDatabaseWrapper, older_than: float) -> list[OpenTransaction]:
+        return []  # a reader keeps the log from being cut, and no row
+
+    def slow_journal(self, connection: BaseDatabaseWrapper) -> str:
+        [[mode]] = self.run(connection, "PRAGMA journal_mode")
+        return "" if mode in {"wal", "memory"} else str(mode)
+
+    def start_of(self, span: str) -> str:
+        begun = f"CAST(strftime('%%s', {self.now}) AS INTEGER) / {span} * {span}"
+        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%S.000000', {begun}, 'unixepoch')"
+
+    def added(self, one: str, other: str) -> str:
+        return f"""(
+            SELECT json_group_array(n) FROM (
+                SELECT a.value + b.value AS n FROM json_each({one}) AS a JOIN json_each({other}) AS b
+                ON a.key = b.key ORDER BY a.key))"""
 
     def delete(self, connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> list[Row]:
         sql = f"""

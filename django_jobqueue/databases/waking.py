@@ -7,8 +7,9 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db import connections, transaction
 
@@ -65,6 +66,36 @@ def read_notice(payload: str) -> Notice | None:
 def channel_suffix(slot: int | None) -> str:
     """What follows the name of the channel for everybody."""
     return "" if slot is None else f"_{slot}"
+
+
+#: After the name of the channel: on which the ends of jobs are told that somebody waits for.
+ENDED = "_ended"
+#: Ids that a NOTIFY can name; with more it says that it may be any.
+NAMED = 200
+
+
+def tell_waiters(alias: str, ids: Sequence[UUID]) -> None:
+    """Tell at commit that these jobs have ended, which somebody waits for; in one word."""
+    if not ids or not database_for(alias).notifies:
+        return
+    payload = ",".join(one.hex for one in ids) if len(ids) <= NAMED else ""
+    transaction.on_commit(lambda: _notify_ended(alias, payload), using=alias, robust=True)
+
+
+def read_ended(payload: str) -> set[UUID] | None:
+    """The jobs that ``tell_waiters`` named; None: it may be any."""
+    try:
+        return {UUID(one) for one in payload.split(",")}
+    except ValueError:
+        return None
+
+
+def _notify_ended(alias: str, payload: str) -> None:
+    try:
+        with connections[alias].cursor() as cursor:
+            cursor.execute(_NOTIFY, [ENDED, payload])
+    except Exception:
+        logger.warning("Could not tell those who wait that jobs have ended; they will see it by polling")
 
 
 class Limiter:

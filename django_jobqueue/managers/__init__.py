@@ -12,6 +12,7 @@ from .finish import FinishMoves, Settlement
 from .prune import PruneMoves
 from .queues import QueueManager
 from .rescue import Renewal, RescueMoves
+from .tallies import StatisticManager, Tally
 from .workers import WorkerFacts, WorkerManager
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "Renewal",
     "Report",
     "Settlement",
+    "StatisticManager",
+    "Tally",
     "Token",
     "WorkerFacts",
     "WorkerManager",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from django.db import connections, models, router, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, models, router, transaction
 
 from .. import conf
 from ..databases import Database, database_for
+from ..databases.base import Row
 from ..databases.clock import from_database
 
 if TYPE_CHECKING:
@@ -31,6 +32,18 @@ class Token(NamedTuple):
 def queue_alias(model: type[models.Model]) -> str:
     """The one alias that every query of the queue goes to, reads too: a replica may be behind."""
     return conf.current().DATABASE or router.db_for_write(model)
+
+
+def open_transaction_elsewhere(alias: str) -> str | None:
+    """The alias of a transaction that a job should wait for, if ``alias``, the queue's, has none open."""
+    if connections[alias].in_atomic_block:
+        return None
+    others = [
+        one.alias
+        for one in connections.all(initialized_only=True)
+        if one.in_atomic_block and one.alias != alias
+    ]
+    return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in others else next(iter(others), None)
 
 
 class Moves:
@@ -66,6 +79,37 @@ class Moves:
                 yield
         else:
             yield
+
+    @property
+    def _columns(self) -> list[str]:
+        """All columns of a job, as ``_loaded`` wants them."""
+        return [str(field.column) for field in self.model._meta.concrete_fields]
+
+    def _loaded(self, rows: Iterable[Row]) -> list[Job]:
+        """Rows of all columns, as a statement of our own returned them, as model instances."""
+        fields = self.model._meta.concrete_fields
+        converters = [self._converters(field) for field in fields]
+        names = [field.attname for field in fields]
+        return [self.model.from_db(self.db, names, self._converted(row, converters)) for row in rows]
+
+    def _converters(self, field: Any) -> list[Any]:
+        connection = self._connection
+        expression = field.get_col(self.model._meta.db_table)
+        return [
+            (converter, expression)
+            for converter in (
+                *connection.ops.get_db_converters(expression),
+                *field.get_db_converters(connection),
+            )
+        ]
+
+    def _converted(self, row: Row, converters: list[Any]) -> list[Any]:
+        values = []
+        for value, chain in zip(row, converters, strict=True):
+            for converter, expression in chain:
+                value = converter(value, expression, self._connection)  # noqa: PLW2901 - a chain
+            values.append(value)
+        return values
 
 
 class SelectionMoves(Moves, models.QuerySet["Job"]):

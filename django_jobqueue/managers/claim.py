@@ -10,11 +10,11 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError
 
+from ..bounds import check_whole
 from ..databases.base import Row
 from ..databases.claiming import ClaimRequest, Mark
 from ..exceptions import InvalidOption
 from ..payloads import decode
-from ..registry import check_whole
 from .base import Moves
 from .preparing import check_text
 
@@ -43,6 +43,10 @@ class ClaimedJob(NamedTuple):
     lock_key: str | None
     payload_text: str
     context_text: str
+    waited: float = 0.0  # seconds from when it was due to its claim
+    created: Any = None  # when it was enqueued, as the database gave it
+    errors_text: str | None = None  # those of earlier attempts; None at the first claim
+    worker_id: str = ""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -50,10 +54,18 @@ class ClaimedJob(NamedTuple):
         payload: dict[str, Any] = decode(self.payload_text)
         return payload
 
+    @property
+    def context(self) -> dict[str, Any]:
+        """What travelled with the job, decoded anew at each look."""
+        context: dict[str, Any] = decode(self.context_text)
+        return context
 
-#: The columns of a ``ClaimedJob``, in order.
-CLAIMED_COLUMNS = (*ClaimedJob._fields[:-2], "payload", "context")
-WIDTH = len(CLAIMED_COLUMNS)
+
+#: The columns of a ``ClaimedJob`` that every database gives alike, in order.
+CLAIMED_COLUMNS = (*ClaimedJob._fields[:-6], "payload", "context")
+#: Most jobs are claimed once.
+EARLIER_ERRORS = "CASE WHEN fence > 1 THEN errors END"
+WIDTH = len(ClaimedJob._fields) - 1
 
 
 class ClaimMoves(Moves):
@@ -86,11 +98,7 @@ class ClaimMoves(Moves):
             exclude_types=exclude_types,
             suspects=suspects,
         )
-        fields = self.model._meta.concrete_fields
-        rows = self.claim_rows(request, [str(field.column) for field in fields])
-        converters = [self._converters(field) for field in fields]
-        names = [field.attname for field in fields]
-        return [self.model.from_db(self.db, names, self._converted(row, converters)) for row in rows]
+        return self._loaded(self.claim_rows(request, self._columns))
 
     async def aclaim(self, **options: Any) -> list[Job]:
         """``claim`` for async code."""
@@ -108,8 +116,10 @@ class ClaimMoves(Moves):
         """
         to_id = self._database.to_id
         mark_time = self._database.mark_time
-        rows = self.claim_rows(request, (*CLAIMED_COLUMNS, mark_time) if mark_time else CLAIMED_COLUMNS)
-        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH])) for row in rows]
+        columns = (*CLAIMED_COLUMNS, self._database.waited, self._database.created_at, EARLIER_ERRORS)
+        rows = self.claim_rows(request, (*columns, mark_time) if mark_time else columns)
+        worker = request.worker_id
+        jobs = [ClaimedJob._make((to_id(row[0]), *row[1:WIDTH], worker)) for row in rows]
         if not mark_time:
             return jobs, []
         last = {
@@ -144,25 +154,6 @@ class ClaimMoves(Moves):
     def _claim(self, request: ClaimRequest, columns: Sequence[str]) -> list[Row]:
         with self._undoable():
             return self._database.claim(self._connection, request, columns)
-
-    def _converters(self, field: Any) -> list[Any]:
-        connection = self._connection
-        expression = field.get_col(self.model._meta.db_table)
-        return [
-            (converter, expression)
-            for converter in (
-                *connection.ops.get_db_converters(expression),
-                *field.get_db_converters(connection),
-            )
-        ]
-
-    def _converted(self, row: Row, converters: list[Any]) -> list[Any]:
-        values = []
-        for value, chain in zip(row, converters, strict=True):
-            for converter, expression in chain:
-                value = converter(value, expression, self._connection)  # noqa: PLW2901 - a chain
-            values.append(value)
-        return values
 
 
 def check_request(request: ClaimRequest) -> None:

@@ -15,13 +15,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .. import conf, signals
+from ..bounds import check_whole
 from ..databases.base import Row
 from ..databases.clock import moment
 from ..databases.controlling import FACTS
-from ..databases.waking import wake_workers
+from ..databases.waking import tell_waiters, wake_workers
 from ..exceptions import InvalidOption, as_seconds
 from ..payloads import clean_text, encode_payload
-from ..registry import check_whole
 from ..states import FINISHED, MOVES, PRIORITY_MAX, PRIORITY_MIN, JobStatus
 from .base import SelectionMoves
 from .failures import MESSAGE_LIMIT
@@ -171,8 +171,10 @@ class ControlMoves(SelectionMoves):
             moved = {self._database.to_id(row[0]): row for row in move(ids)}
             report.done += len(moved)
             report.refused += self._refusals([one for one in ids if one not in moved], reasons or {})
-            for row in moved.values():
-                tell(self._brief(row))
+            jobs = [self._brief(row) for row in moved.values()]
+            for job in jobs:
+                tell(job)
+            tell_waiters(self.db, [job.id for job in jobs if job.awaited and job.is_finished])
         return report
 
     def _chunks(self) -> Iterator[list[UUID]]:

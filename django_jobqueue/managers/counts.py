@@ -7,8 +7,8 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db.models import Count
 
+from ..bounds import check_whole
 from ..exceptions import InvalidOption
-from ..registry import check_whole
 from ..states import FINISHED, JobStatus
 from .base import SelectionMoves
 

@@ -9,21 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from asgiref.sync import sync_to_async
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db import transaction
 from django.db.models.base import ModelState
 
-from .. import logs, signals
+from .. import context, logs, signals
 from ..databases.base import Row
-from ..databases.clock import DatabaseNow, from_database
+from ..databases.clock import from_database
 from ..databases.inserting import NewJob
 from ..databases.waking import wake_workers
-from ..exceptions import EnqueueContended, InvalidOption
+from ..exceptions import DuplicateJob, EnqueueContended, InvalidOption
 from ..payloads import decode
-from ..states import ACTIVE, JobStatus
-from .base import Moves
-from .preparing import Blueprint, EnqueueOptions, current_context, known_options, prepare
-from .rescue import expired_reason
+from .base import open_transaction_elsewhere
+from .deduping import DedupeMoves
+from .preparing import Blueprint, EnqueueOptions, known_options, prepare
 
 if TYPE_CHECKING:
     from ..models import Job
@@ -36,7 +34,7 @@ CHUNK_SIZE = 16_000_000
 TRIES = 3
 
 
-class EnqueueMoves(Moves):
+class EnqueueMoves(DedupeMoves):
     """The moves that make jobs."""
 
     def enqueue(
@@ -47,10 +45,11 @@ class EnqueueMoves(Moves):
         ``payload`` is a JSON object, the keyword arguments of the handler. Options, each None by default
         for what the type says: ``run_after`` (aware datetime or timedelta; now), ``priority`` (-100 … 100,
         higher first; 0), ``max_attempts`` (starts; 3), ``queue`` ("default"), ``dedupe_key``,
-        ``lock_key``, ``expires_at`` (aware datetime or timedelta: not started by then, the job is
-        CANCELLED).
+        ``dedupe`` ("return", "raise", "replace" or a ``Dedupe``), ``lock_key``, ``expires_at`` (aware
+        datetime or timedelta: not started by then, the job is CANCELLED).
 
-        If an active job has the dedupe key, that one is returned, with ``created`` False. The row is
+        If an active job has the dedupe key, ``dedupe`` says what happens: by default that one is
+        returned, with ``created`` False, and ``"raise"`` raises ``DuplicateJob``. The row is
         written in the caller's transaction; with the queue on another database, it is written when the
         open transaction there commits, and ``created`` is None. While another open transaction has
         enqueued the same dedupe key, the call waits for it to end (PostgreSQL; SQLite has one writer).
@@ -58,7 +57,7 @@ class EnqueueMoves(Moves):
         Raises ``InvalidPayload``, ``UnknownJobType``, ``UnknownQueue`` or ``InvalidOption`` before
         anything is stored.
         """
-        new = prepare(job_type, payload, known_options(options), current_context())
+        new = prepare(job_type, payload, known_options(options), context.capture(job_type))
         return self._enqueue_or_wait([new])[0]
 
     def enqueue_many(
@@ -70,9 +69,17 @@ class EnqueueMoves(Moves):
 
         Each is ``(job_type, payload)`` or a dict of ``enqueue``'s arguments; ``options`` hold for all that
         do not say otherwise. Dedupe keys are honoured row by row, also within the list. All or none are
-        stored; 1,000 go into one statement.
+        stored; 1,000 go into one statement, but a job whose policy is neither "return" nor "raise" has one of
+        its own, and then so has every other with a key.
         """
         return self._enqueue_or_wait(_prepared(jobs, known_options(options)))
+
+    def enqueue_as(self, blueprint: Blueprint, payloads: Iterable[Mapping[str, Any]]) -> list[Job]:
+        """Make the jobs that a blueprint describes, one for each payload and in their order.
+
+        For faces of the queue with types of their own; ``enqueue`` and ``enqueue_many`` are for everybody.
+        """
+        return self._enqueue_or_wait([blueprint.job(payload) for payload in payloads])
 
     async def aenqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -90,28 +97,24 @@ class EnqueueMoves(Moves):
 
     def _enqueue_or_wait(self, new: Sequence[NewJob]) -> list[Job]:
         """Store the jobs now, or when the open transaction of another database commits."""
-        elsewhere = self._open_transaction_elsewhere()
+        elsewhere = open_transaction_elsewhere(self.db)
         if elsewhere is None:
             return self._enqueue(new)
+        if any(one.dedupe.policy == "raise" and one.dedupe_key is not None for one in new):
+            raise InvalidOption(
+                f'dedupe="raise": the queue is on the database {self.db!r}, so whether the key is free is '
+                f"known only when the open transaction on {elsewhere!r} has committed. Enqueue outside of "
+                "it, or use another policy."
+            )
         transaction.on_commit(lambda: self._enqueue(new), using=elsewhere)
         return self._instances((one, None) for one in new)
-
-    def _open_transaction_elsewhere(self) -> str | None:
-        """The alias of a transaction that the job should wait for, if the queue's own has none open."""
-        if self._connection.in_atomic_block:
-            return None
-        others = [
-            one.alias
-            for one in connections.all(initialized_only=True)
-            if one.in_atomic_block and one.alias != self.db
-        ]
-        return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in others else next(iter(others), None)
 
     def _enqueue(self, new: Sequence[NewJob]) -> list[Job]:
         if len(new) == 1:
             return self._told([self._insert_one(new[0])])
         with transaction.atomic(using=self.db):
-            return self._told(self._insert_all(new))
+            jobs = self._insert_all(new)
+        return self._told(jobs)
 
     def _told(self, jobs: list[Job]) -> list[Job]:
         """Tell receivers, workers and the log of the jobs that were made."""
@@ -128,9 +131,8 @@ class EnqueueMoves(Moves):
             row = self._database.insert(self._connection, new)
             if row is not None:
                 return self._instances([(new, row)])[0]
-            holder = self._holders([new.dedupe_key]).get(new.dedupe_key)
+            holder = self._in_place_of(new)
             if holder is not None:
-                holder.created = False
                 return holder
         raise EnqueueContended(str(new.dedupe_key))
 
@@ -140,6 +142,10 @@ class EnqueueMoves(Moves):
             # By key: two lists with the same keys in different orders would deadlock.
             pending = sorted(new, key=lambda one: (one.dedupe_key or "", one.id))
         jobs: dict[int, Job] = {}  # by the number of the id: a UUID works out its hash in Python each time
+        if not all(one.dedupe.is_plain for one in new):
+            keyed = [one for one in pending if one.dedupe_key is not None]
+            pending = [one for one in pending if one.dedupe_key is None]
+            jobs.update((one.id.int, self._insert_one(one)) for one in keyed)
         for _ in range(TRIES):
             left: list[NewJob] = []
             for chunk in _chunks(pending):
@@ -163,25 +169,11 @@ class EnqueueMoves(Moves):
             if one.dedupe_key in holders:
                 jobs[one.id.int] = job = copy.copy(holders[one.dedupe_key])
                 job.created = job.id == one.id
+                if not job.created and one.dedupe.policy == "raise":
+                    raise DuplicateJob(job)
             else:
                 left.append(one)
         return left
-
-    def _holders(self, keys: Sequence[str | None]) -> dict[str | None, Job]:
-        """The active job of each of these dedupe keys."""
-        if not keys:
-            return {}
-        active = self.model.objects.using(self.db).filter(dedupe_key__in=keys, status__in=ACTIVE)
-        expired = ExpressionWrapper(
-            Q(status=JobStatus.PENDING, expires_at__lte=DatabaseNow()), output_field=BooleanField()
-        )
-        holders = {job.dedupe_key: job for job in active.annotate(is_expired=expired)}
-        if dead := [key for key, job in holders.items() if job.is_expired]:
-            # Expired and not yet swept: it will never run, so it must not swallow the new job.
-            self._database.expire(
-                self._connection, len(dead), expired_reason(), keys=[str(key) for key in dead]
-            )
-        return {key: job for key, job in holders.items() if key not in dead}
 
     def _instances(self, rows: Iterable[tuple[NewJob, Row | None]]) -> list[Job]:
         """The jobs as model instances, without asking the database again."""
@@ -246,7 +238,7 @@ def _prepared(
     jobs: Iterable[tuple[str, Mapping[str, Any]] | Mapping[str, Any]], common: EnqueueOptions
 ) -> list[NewJob]:
     """Every item of ``enqueue_many``, checked; what many have in common is checked once."""
-    context = current_context()
+    contexts = functools.cache(context.capture)  # asked for once a type in this call
     blueprints: dict[str, Blueprint] = {}
     new = []
     for one in jobs:
@@ -254,12 +246,12 @@ def _prepared(
             job_type, payload = one
             blueprint = blueprints.get(job_type) if isinstance(job_type, str) else None
             if blueprint is None:
-                blueprint = blueprints[job_type] = Blueprint(job_type, common, context)
+                blueprint = blueprints[job_type] = Blueprint(job_type, common, contexts(str(job_type)))
             new.append(blueprint.job(payload))
         elif isinstance(one, Mapping) and "job_type" in one:
             options = {**common, **one}
             job_type, payload = options.pop("job_type"), options.pop("payload", None)
-            new.append(prepare(job_type, payload, known_options(options), context))  # type: ignore[arg-type]
+            new.append(prepare(job_type, payload, known_options(options), contexts(str(job_type))))  # type: ignore[arg-type]
         else:
             raise InvalidOption(
                 f"enqueue_many() was given {one!r:.300}: each job is (job_type, payload) or a dict of "

@@ -66,7 +66,9 @@ def next_delay(exception: BaseException, job: Any, job_type: JobType | None) -> 
     if isinstance(exception, RetryJob) and isinstance(exception.delay, float):
         return exception.delay
     try:
-        return delay_after(job_type.retry if job_type else DEFAULT_RETRY, exception, job)
+        if job_type is not None:
+            return job_type.delay_after(exception, job)
+        return delay_after(DEFAULT_RETRY, exception, job)
     except BaseException:  # a rule that calls sys.exit() is just as broken
         logs.retry_rule_failed(job)
         return delay_after(DEFAULT_RETRY, exception, job)

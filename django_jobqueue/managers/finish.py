@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from .. import conf, logs, registry, signals
 from ..databases.base import Row
 from ..databases.clock import from_database
+from ..databases.waking import tell_waiters
 from ..exceptions import (
     InvalidOption,
     JobCancelled,
@@ -122,12 +123,15 @@ class FinishMoves(Moves):
             (twice if job_id in seen else kinds[type(outcome)]).append(outcome)
             seen.add(job_id)
         settlement = Settlement()
+        ended: list[Any] = []
         for kind, batch in kinds.items():
             rows = _WRITERS[kind](self, worker_id, batch, wait)
+            ended += _awaited(rows)
             if kind is Done and len(rows) == len(batch):
                 self._tell_done(batch, settlement)
             else:
                 self._sort(worker_id, batch, rows, settlement)
+        tell_waiters(self.db, [self._database.to_id(one) for one in ended])
         return settlement | self.settle(worker_id, twice, wait=wait) if twice else settlement
 
     def _tell_done(self, batch: Sequence[Outcome], settlement: Settlement) -> None:
@@ -180,7 +184,9 @@ class FinishMoves(Moves):
         rows = [(one, fence, 0.0 if one in started else None) for one, fence in only]
         if not rows:
             return 0
-        return len(self._database.release(self._connection, worker_id, rows, True, _release_bound()))
+        released = self._database.release(self._connection, worker_id, rows, True, _release_bound())
+        tell_waiters(self.db, [self._database.to_id(one) for one in _awaited(released)])
+        return len(released)
 
     def fail_stuck(self, worker_id: str, ids: Collection[UUID]) -> None:
         """``fail`` the jobs among these that this worker, which is gone, holds: they ended only with it.
@@ -192,11 +198,13 @@ class FinishMoves(Moves):
         )
         outcomes: list[Outcome] = []
         for job in held:
-            cause = JobTimeout if job.cancel_requested_at is None else JobCancelled
+            job_type = registry.find(job.job_type)
+            timeout = JobTimeout if job_type is None else job_type.timeout_error
+            cause = timeout if job.cancel_requested_at is None else JobCancelled
             failure = describe_cause(
                 cause, "it did not end when it was interrupted, so its process was ended"
             )
-            delay = next_delay(cause(), job, registry.find(job.job_type))
+            delay = next_delay(cause(), job, job_type)
             outcomes.append(Failed(job, failure=failure, delay=delay))
         self.settle(worker_id, outcomes)
 
@@ -214,7 +222,6 @@ class FinishMoves(Moves):
             row = written.get(job.id)
             if row is None:
                 settlement.lost.append(outcome)
-                logs.claim_lost(job)
                 continue
             status = JobStatus(row[2])
             settlement.accepted.append((outcome, status))
@@ -228,15 +235,21 @@ class FinishMoves(Moves):
                 run_after = from_database(row[3])
                 logs.attempt_failed(job, status.name, row[4], run_after)
                 signals.announce(signals.job_retried, self.model, job, error=row[4], run_after=run_after)
+        logs.claims_lost([one.job for one in batch if one.job.id not in written])
 
     def _announce_finished(self, outcome: Outcome, status: JobStatus, error: str) -> None:
         signals.announce(signals.job_finished, self.model, outcome.job, status=status, error=error)
 
 
+def _awaited(rows: Sequence[Row]) -> list[Any]:
+    """The ids, as the database gave them, of jobs that have ended and that somebody waits for."""
+    return [row[0] for row in rows if row[5] and row[2] in FINISHED]
+
+
 def _complete(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:
     rows = [(one.job.id, one.job.fence, one.started, one.result) for one in batch]
     written = moves._database.complete(moves._connection, worker_id, rows, wait)
-    return [(one, None, JobStatus.DONE, None, "") for (one,) in written]
+    return [(one, None, JobStatus.DONE, None, "", awaited) for one, awaited in written]
 
 
 def _fail(moves: FinishMoves, worker_id: str, batch: Sequence[Any], wait: bool) -> list[Row]:

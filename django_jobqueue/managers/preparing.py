@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from django.conf import settings
-from django.utils import timezone, translation
-
 from .. import conf, registry
+from ..bounds import TIMEOUT_KEY, check_timeout, check_whole
 from ..databases.clock import Instant, moment
 from ..databases.inserting import NewJob
+from ..dedupe import RETURN, Dedupe, as_dedupe
 from ..exceptions import InvalidOption, UnknownQueue
 from ..payloads import encode_payload
-from ..registry import TIMEOUT_KEY, JobType, check_timeout, check_whole
+from ..registry import JobType
 from ..states import (
     DEFAULT_QUEUE,
     JOB_TYPE_LENGTH,
@@ -24,6 +23,7 @@ from ..states import (
     PRIORITY_MAX,
     PRIORITY_MIN,
     QUEUE_LENGTH,
+    JobStatus,
 )
 from .ids import new_job_id
 
@@ -36,6 +36,7 @@ class EnqueueOptions(TypedDict, total=False):
     max_attempts: int | None
     queue: str | None
     dedupe_key: str | None
+    dedupe: Dedupe | str | None
     lock_key: str | None
     expires_at: Any
     timeout: Any
@@ -59,20 +60,23 @@ def prepare(
 class Blueprint:
     """What jobs of one type with the same options have in common, checked once for all of them."""
 
-    def __init__(self, job_type: str, options: EnqueueOptions, context: str) -> None:
+    def __init__(self, job_type: str | JobType, options: EnqueueOptions, context: str) -> None:
         using = conf.current()
-        check_text("job_type", job_type, JOB_TYPE_LENGTH)
-        self._type = registered = registry.get(job_type, using.EXTERNAL_TYPES)
+        self._type = registered = _type_of(job_type, using)
         self._max_bytes = using.MAX_PAYLOAD_BYTES
         self._given = options.get("dedupe_key"), options.get("lock_key")
         self._has_keys = self._given != (None, None) or (
             registered is not None and (registered.dedupe_key, registered.lock_key) != (None, None)
         )
-        run_at, run_delay = moment("run_after", options.get("run_after"))
+        dedupe = _dedupe(options, registered, using)
+        run_after = options.get("run_after")
+        if dedupe.policy == "debounce":
+            run_after = timedelta(seconds=dedupe.seconds)
+        run_at, run_delay = moment("run_after", run_after)
         expires_at, expires_delay = _expires(options.get("expires_at"), registered, run_at, run_delay)
         # In the order of NewJob: before the payload, between it and the keys, after them.
         self._head = (
-            job_type,
+            job_type if isinstance(job_type, str) else job_type.name,
             _queue(options.get("queue"), registered, using),
             _priority(options.get("priority"), registered),
         )
@@ -84,6 +88,7 @@ class Blueprint:
             run_delay,
             expires_at,
             expires_delay,
+            dedupe,
         )
 
     def job(self, payload: Mapping[str, Any] | None) -> NewJob:
@@ -103,6 +108,13 @@ class Blueprint:
         )
 
 
+def _type_of(job_type: str | JobType, using: conf.JobQueueSettings) -> JobType | None:
+    if isinstance(job_type, JobType):
+        return job_type
+    check_text("job_type", job_type, JOB_TYPE_LENGTH)
+    return registry.get(job_type, using.EXTERNAL_TYPES)
+
+
 def check_text(name: str, value: Any, most: int) -> None:
     """Raise ``InvalidOption`` unless ``value`` is storable text of 1 to ``most`` characters."""
     if not isinstance(value, str) or not 1 <= len(value) <= most:
@@ -117,18 +129,6 @@ def check_queue(name: Any, using: conf.JobQueueSettings) -> str:
     if using.QUEUES is not None and name not in using.QUEUES:
         raise UnknownQueue(name, using.QUEUES)
     return str(name)
-
-
-def current_context() -> str:
-    """JSON of what travels with a job: the active language and time zone, if not the site's own."""
-    context = {}
-    language = translation.get_language()
-    if language is not None and language != settings.LANGUAGE_CODE:
-        context["language"] = language
-    zone = timezone.get_current_timezone_name()
-    if zone != settings.TIME_ZONE:
-        context["time_zone"] = zone
-    return json.dumps(context) if context else "{}"
 
 
 def _expires(
@@ -168,6 +168,39 @@ def _max_attempts(given: int | None, registered: JobType | None, using: conf.Job
         return using.MAX_ATTEMPTS
     check_whole("max_attempts", given, 1, MAX_ATTEMPTS_LIMIT)
     return given
+
+
+def _dedupe(options: EnqueueOptions, registered: JobType | None, using: conf.JobQueueSettings) -> Dedupe:
+    given = options.get("dedupe")
+    if given is None:
+        dedupe = registered.dedupe if registered else RETURN
+        has_key = True  # if it has none, the type's policy has nothing to do
+    else:
+        dedupe = as_dedupe(given)
+        has_key = options.get("dedupe_key") is not None or bool(registered and registered.dedupe_key)
+    if dedupe == RETURN:
+        return dedupe
+    if not has_key:
+        raise InvalidOption(f"dedupe={dedupe!r} does nothing without a key. Give dedupe_key too.")
+    if dedupe.policy == "debounce" and options.get("run_after") is not None:
+        raise InvalidOption(
+            "debounce() says itself when the job runs. Leave out run_after, or give this call another dedupe."
+        )
+    if dedupe.policy == "skip_for":
+        _check_kept(dedupe, using)
+    return dedupe
+
+
+def _check_kept(dedupe: Dedupe, using: conf.JobQueueSettings) -> None:
+    """Raise ``InvalidOption`` for a period longer than the jobs are kept by which it goes."""
+    for status in (JobStatus.DONE, JobStatus.DEAD):
+        kept = using.retention_of(status)
+        if kept is not None and kept.total_seconds() < dedupe.seconds:
+            raise InvalidOption(
+                f"skip_for({timedelta(seconds=dedupe.seconds)}) goes by the jobs that the key had, and "
+                f'JOBQUEUE["RETENTION"] removes {status.name} ones after {kept}. Shorten the one or '
+                "lengthen the other."
+            )
 
 
 def _key(name: str, given: str | None, registered: JobType | None, payload: Mapping[str, Any]) -> str | None:

@@ -11,10 +11,10 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 
 from .. import conf, logs, signals
+from ..bounds import check_whole
 from ..databases.base import Row
-from ..databases.waking import wake_workers
+from ..databases.waking import tell_waiters, wake_workers
 from ..exceptions import JobExpired, TooManyCrashes, WorkerLost
-from ..registry import check_whole
 from ..states import FINISHED, JobStatus
 from .base import Moves
 from .claim import LIMIT_MAX, check_lease
@@ -84,6 +84,8 @@ class RescueMoves(Moves):
         rows = self._database.reap(self._connection, size, errors, worker_id, exact)
         for row in rows:
             self._tell_reaped(row, str(errors["last_error"] if row[8] is None else row[9]))
+        ended = [row[0] for row in rows if row[10] and row[1] in FINISHED]
+        tell_waiters(self.db, [self._database.to_id(one) for one in ended])
         logs.taken_back([row[7] for row in rows if row[8] is None])
         return len(rows)
 
@@ -92,8 +94,9 @@ class RescueMoves(Moves):
         check_whole("size", size, 1, LIMIT_MAX)
         reason = expired_reason()
         rows = self._database.expire(self._connection, size, reason)
+        tell_waiters(self.db, [self._database.to_id(row[0]) for row in rows if row[7]])
         for row in rows:
-            job = self._partial((*row[:3], *row[4:]))
+            job = self._partial((*row[:3], *row[4:7]))
             signals.announce(signals.job_finished, self.model, job, status=JobStatus.CANCELLED, error=reason)
         return len(rows)
 

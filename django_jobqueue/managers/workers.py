@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.db import connections
+
+from ..databases import database_for
 from ..databases.clock import DatabaseAgo, DatabaseNow
 from .base import QueueAliasManager
 
@@ -24,10 +27,11 @@ class WorkerFacts:
     queues: list[str] | None  # None: all
     capacity: int
     version: str
+    exclude_queues: list[str] | None = None  # None: not known
 
 
 class WorkerManager(QueueAliasManager):
-    """``Worker.objects``: beats."""
+    """``Worker.objects``: beats, and asking a worker to stop."""
 
     def beat(self, workers: Sequence[WorkerFacts]) -> None:
         """Say that these workers are there; one statement for all."""
@@ -37,10 +41,23 @@ class WorkerManager(QueueAliasManager):
             rows, update_conflicts=True, update_fields=["last_beat"], unique_fields=["id"]
         )
 
-    def beat_again(self, workers: Sequence[WorkerFacts]) -> bool:
-        """``beat`` for workers that are known already, without a transaction; False if not all are."""
-        known = self.get_queryset().filter(pk__in=[facts.id for facts in workers])
-        return known.update(last_beat=DatabaseNow()) == len(workers)
+    def beat_again(self, due: Mapping[str, float]) -> dict[str, bool]:
+        """``beat`` for workers that are known already, without a transaction. Answers with those that were.
+
+        ``due``: by worker, the seconds until its loop has to come round; less than 0: so long ago. In the
+        answer: whether somebody has asked it to stop.
+        """
+        rows = database_for(self.db).beat(connections[self.db], list(due.items()))
+        return {worker_id: asked is not None for worker_id, asked in rows}
+
+    def ask_to_stop(self, worker_id: str) -> bool:
+        """Ask a worker to claim no more and to leave when its jobs have ended; it sees it at its next beat.
+
+        False if there is no such worker. ``runworker`` starts no other process in its place.
+        """
+        workers = self.get_queryset().filter(pk=worker_id)
+        asked = workers.filter(stop_requested_at__isnull=True).update(stop_requested_at=DatabaseNow())
+        return bool(asked) or workers.exists()
 
     def living(self, within: float) -> list[tuple[str, list[str] | None]]:
         """Id and queues of the workers that were heard of in the last ``within`` seconds, by id."""

@@ -2,7 +2,8 @@
 
 from ..states import JobStatus
 from .job import Job
-from .queue import Queue
+from .queue import Dashboard, Queue
+from .statistic import Statistic
 from .worker import Worker
 
-__all__ = ["Job", "JobStatus", "Queue", "Worker"]
+__all__ = ["Dashboard", "Job", "JobStatus", "Queue", "Statistic", "Worker"]

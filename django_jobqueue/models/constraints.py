@@ -78,6 +78,13 @@ INDEXES = [
         F("queue").desc(), F("priority").desc(), "run_after", "id", name=PREFIX + "claim", condition=_PENDING
     ),
     Index("expires_at", name=PREFIX + "expiry", condition=Q(_PENDING, expires_at__isnull=False)),
+    # Jobs that a throttled key had lately. Nothing is written to it before a job with a key has ended.
+    Index(
+        "dedupe_key",
+        "created_at",
+        name=PREFIX + "recent",
+        condition=Q(dedupe_key__isnull=False, finished_at__isnull=False),
+    ),
     # Renewal, reaping, cancel watch. Without lease_until: a renewal then touches no index (HOT).
     Index("worker_id", name=PREFIX + "worker", condition=_RUNNING),
     # "Has ended" is the same as the three statuses, and SQLite sees from any comparison that it holds.

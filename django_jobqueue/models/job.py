@@ -54,6 +54,7 @@ class Job(models.Model):
     finished_at = InstantField(_("finished at"), null=True, blank=True)
     cancel_requested_at = InstantField(_("cancel requested at"), null=True, blank=True)
     unknown_since = InstantField(_("type unknown since"), null=True, blank=True)
+    awaited = models.BooleanField(_("awaited"), default=False, db_default=False)
     progress = models.FloatField(_("progress"), null=True, blank=True)
     progress_note = models.TextField(_("progress note"), blank=True, default="", db_default="")
     error_fingerprint = models.TextField(_("error fingerprint"), blank=True, default="", db_default="")

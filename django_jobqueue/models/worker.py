@@ -22,10 +22,14 @@ class Worker(models.Model):
     host = models.CharField(_("host"), max_length=255)
     pid = models.IntegerField(_("process id"))
     queues = models.JSONField(_("queues"), null=True, blank=True)
+    exclude_queues = models.JSONField(_("not these queues"), null=True, blank=True)
     capacity = models.IntegerField(_("capacity"))
     version = models.CharField(_("version"), max_length=50)
     started_at = InstantField(_("started at"))
     last_beat = InstantField(_("last beat"))
+    #: When its claiming loop had to come round at the latest, as of the last beat.
+    loop_due_at = InstantField(_("loop due at"), null=True, blank=True)
+    stop_requested_at = InstantField(_("stop requested at"), null=True, blank=True)
 
     objects: ClassVar[WorkerManager] = WorkerManager()
 
@@ -35,6 +39,7 @@ class Worker(models.Model):
         verbose_name_plural = _("workers")
         base_manager_name = "objects"
         default_permissions = ("view",)
+        permissions = [("stop_worker", _("Can ask workers to stop"))]
         indexes = [models.Index("last_beat", name="jobqueue_worker_beat")]
 
     def __str__(self) -> str:

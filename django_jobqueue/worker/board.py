@@ -14,13 +14,15 @@ from uuid import UUID
 _RENEWAL = struct.Struct("=dq")  # when the last renewal was sent; how often leases had lapsed before it
 _FAREWELL = struct.Struct("=i4x")  # one more than the exit code with which the process leaves; 0: not yet
 _CROWD = struct.Struct("=ii")  # this worker's place among those that serve the same queues; how many they are
+_LOOP = struct.Struct("=d?7x")  # when the claiming loop comes round at the latest; whether it had an answer
 _SLOT = struct.Struct("=16sdd")  # a job's id; when it started, 0: free; when its time is over, 0: never
 
 #: Jobs that a process may hold at once: claimed, running, or waiting for their outcome to be written.
 SLOTS = 4_096
 
 _CROWD_AT = _RENEWAL.size + _FAREWELL.size
-_HEAD = _CROWD_AT + _CROWD.size
+_LOOP_AT = _CROWD_AT + _CROWD.size
+_HEAD = _LOOP_AT + _LOOP.size
 SIZE = _HEAD + SLOTS * _SLOT.size
 
 
@@ -36,6 +38,7 @@ class Board:
         """A board for a worker that starts now: nothing can have lapsed before."""
         board = cls(memory)
         _RENEWAL.pack_into(board._memory, 0, time.monotonic(), 0)
+        _LOOP.pack_into(board._memory, _LOOP_AT, time.monotonic(), False)
         return board
 
     # The worker process writes what it starts …
@@ -58,6 +61,15 @@ class Board:
         _SLOT.pack_into(self._memory, _HEAD + slot * _SLOT.size, b"", 0.0, 0.0)
         self._free.append(slot)
 
+    def comes_round(self, at: float) -> None:
+        """The claiming loop waits no longer than until then."""
+        _LOOP.pack_into(self._memory, _LOOP_AT, at, self.had_answer)
+
+    def looked(self, answered: bool) -> None:
+        """The claiming loop has asked, and got an answer or none."""
+        at, _ = _LOOP.unpack_from(self._memory, _LOOP_AT)
+        _LOOP.pack_into(self._memory, _LOOP_AT, at, answered)
+
     def farewell(self, code: int) -> None:
         """The process leaves with this exit code: nothing is left to do, and no handler called os._exit()."""
         _FAREWELL.pack_into(self._memory, _RENEWAL.size, code + 1)
@@ -79,6 +91,11 @@ class Board:
         slots = _SLOT.iter_unpack(self._memory[_HEAD:])
         return {UUID(bytes=raw) for raw, _, deadline in slots if 0 < deadline < latest}
 
+    def loop_due_in(self) -> float:
+        """Seconds until the claiming loop has to come round; less than 0: it had to, so long ago."""
+        at, _ = _LOOP.unpack_from(self._memory, _LOOP_AT)
+        return at - time.monotonic() if at else 0.0
+
     def left_with(self, code: int | None) -> bool:
         """Whether the process said that it would leave with this exit code."""
         (said,) = _FAREWELL.unpack_from(self._memory, _RENEWAL.size)
@@ -93,6 +110,11 @@ class Board:
     def placed(self, rank: int, size: int) -> None:
         """So many workers serve the same queues, and this is the one with this rank (from 0)."""
         _CROWD.pack_into(self._memory, _CROWD_AT, rank, size)
+
+    @property
+    def had_answer(self) -> bool:
+        """Whether that loop got an answer when it last asked."""
+        return bool(_LOOP.unpack_from(self._memory, _LOOP_AT)[1])
 
     @property
     def crowd(self) -> tuple[int, int]:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import logs
-from ..execution import Attempt, execute_async
+from ..attempts import Attempt
+from ..execution import execute_async
 from .pool import Pool
 
 

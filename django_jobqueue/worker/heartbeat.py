@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,16 @@ from ..managers.workers import WorkerFacts
 from ..models import Job, Worker
 from .board import Board
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, Service, use_own_connection
 
 
 @dataclass(frozen=True)
 class Renewed:
-    """A worker whose leases are to be renewed: what people see of it, and its notes."""
+    """A worker whose leases are to be renewed: what people see of it, its notes, and how to stop it."""
 
     facts: WorkerFacts
     board: Board
+    ask_to_stop: Callable[[], None]
 
 
 class Heartbeat(Service):
@@ -38,13 +40,26 @@ class Heartbeat(Service):
         self._living = living
         self.asked: dict[UUID, float] = {}  # jobs that were asked to stop: when that was first seen here
         self._backoff = Backoff("renewing leases", options.heartbeat / 4)
+        self._hurry = threading.Event()
+
+    def beat_now(self) -> None:
+        """Do not wait for the next beat: a worker has come, and people are to see it."""
+        self._hurry.set()
+
+    def ask_to_stop(self) -> None:
+        """End; do not wait."""
+        super().ask_to_stop()
+        self._hurry.set()
 
     def run(self) -> None:
         """Beat until stopped; an outage is survived, with pauses shorter than a beat."""
+        use_own_connection(self._options.alias)
         while not self.stopping.is_set():
             begun = time.monotonic()
+            self._hurry.clear()
             pause = self._safe_beat()
-            self.stopping.wait(max(pause - (time.monotonic() - begun), 0.01))
+            if not self.stopping.is_set():
+                self._hurry.wait(max(pause - (time.monotonic() - begun), 0.01))
 
     def _safe_beat(self) -> float:
         try:
@@ -75,9 +90,12 @@ class Heartbeat(Service):
         for one in living:
             one.board.renewed(sent, answered, lease)
         workers = Worker.objects.db_manager(alias)
-        facts = [one.facts for one in living]
-        if not workers.beat_again(facts):
-            workers.beat(facts)
+        known = workers.beat_again({one.facts.id: one.board.loop_due_in() for one in living})
+        if len(known) < len(living):
+            workers.beat([one.facts for one in living])
+        for one in living:
+            if known.get(one.facts.id):
+                one.ask_to_stop()
         if database_for(alias).notifies and conf.current().LISTEN:
             self._tell_ranks(living)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from ..execution import Attempt
+from ..attempts import Attempt
 from .board import Board
 
 #: Seconds in which a job that brings its process down mostly does so.
@@ -51,7 +51,8 @@ class Holdings:
     def begin(self, attempt: Attempt) -> float:
         """The handler of this one starts now; noted where the supervisor sees it."""
         attempt.started = now = time.monotonic()
-        deadline = 0.0 if attempt.limit is None else now + attempt.limit
+        # An isolated job lets this process run: no need for the supervisor to see to its limit.
+        deadline = 0.0 if attempt.limit is None or attempt.isolated else now + attempt.limit
         self.board.start(attempt.slot, attempt.job.id, now, deadline)
         return now
 

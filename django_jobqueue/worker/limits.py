@@ -8,8 +8,8 @@ from collections.abc import Callable
 from uuid import UUID
 
 from .. import interrupts, logs, registry
-from ..exceptions import JobCancelled, JobInterrupted, JobTimeout
-from ..execution import Attempt
+from ..attempts import Attempt
+from ..exceptions import JobCancelled, JobInterrupted
 from .holdings import Holdings
 from .options import WorkerOptions
 from .service import Service
@@ -48,12 +48,13 @@ class Limits(Service):
         for attempt in running:
             over, stop = self._over_at(attempt), self._stop_at(attempt)
             if now >= min(over, stop):
-                self._end(attempt, _timeout(attempt) if over <= stop else _cancel(attempt), min(over, stop))
+                cause = attempt.out_of_time() if over <= stop else _cancel(attempt)
+                self._end(attempt, cause, min(over, stop))
         self.stuck &= {one.job.id for one in running}
 
     def _over_at(self, attempt: Attempt) -> float:
-        """When its time is over."""
-        if attempt.limit is None or attempt.started is None:
+        """When its time is over. That of an isolated job begins later, and is seen to by its thread."""
+        if attempt.limit is None or attempt.started is None or attempt.isolated:
             return math.inf
         return attempt.started + attempt.limit
 
@@ -70,13 +71,11 @@ class Limits(Service):
         if attempt.interruption is None and interrupts.interrupt(attempt, cause):
             logs.interrupted(attempt.job, cause)
         since = due if attempt.interruption is None else attempt.interruption.at
+        if attempt.isolated:
+            return  # its own process is ended, by the thread that waits for it
         if time.monotonic() >= since + self._grace and attempt.job.id not in self.stuck:
             self.stuck |= {attempt.job.id}
             logs.not_ended(attempt.job, self._grace, self._remedy)
-
-
-def _timeout(attempt: Attempt) -> JobInterrupted:
-    return JobTimeout(f"ran longer than its timeout of {attempt.limit:g} s")
 
 
 def _cancel(attempt: Attempt) -> JobInterrupted:

@@ -12,10 +12,11 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, connections, reset_queries
 
 from ..databases.waking import ANY_QUEUE, wake_workers
+from ..managers.prune import PruneMarks
 from ..managers.rescue import SWEEP
-from ..models import Job, Worker
+from ..models import Job, Statistic, Worker
 from .options import WorkerOptions
-from .service import Backoff, Service
+from .service import Backoff, Service, use_own_connection
 
 #: Seconds between two looks for old jobs and silent workers.
 PRUNE_INTERVAL = 60.0
@@ -48,11 +49,16 @@ class Maintenance(Service):
         # heartbeat passes before anything is reaped, after an outage a whole lease from the first answer.
         self._reap_from = time.monotonic() + options.heartbeat
         self._interrupted = False
+        self._prune_marks: PruneMarks = {}
         self._prune_from = time.monotonic() + random.uniform(0, PRUNE_INTERVAL)  # noqa: S311 - spread
 
     def departed(self, worker: Departed) -> None:
         """This worker process has ended; see to its jobs."""
         self._departed.put(worker)
+
+    def hold_back(self) -> None:
+        """The database was away until now: others need a lease's time to renew before anything is reaped."""
+        self._interrupted = True
 
     def ask_to_stop(self) -> None:
         """See to the workers that have departed, then end."""
@@ -61,6 +67,8 @@ class Maintenance(Service):
 
     def run(self) -> None:
         """Sweep every heartbeat, departed workers at once."""
+        use_own_connection(self._options.alias)
+        self._reap_from = time.monotonic() + self._options.heartbeat
         while True:
             departed = self._next_departed()
             if departed is not None:
@@ -135,10 +143,15 @@ class Maintenance(Service):
 
     def _sweep(self) -> None:
         jobs = Job.objects.db_manager(self._options.alias)
+        begun = time.monotonic()
         self._exhaust(jobs.expire)
+        # SQLite: somebody held the write lock for long, so nobody could renew. Those who wait for it come
+        # in any order, and this one must not be the first to look at leases.
+        self._interrupted |= time.monotonic() - begun > self._options.heartbeat
         self._reap_if_leases_can_be_trusted()
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL
-            if jobs.prune(most=PRUNE_MOST) >= PRUNE_MOST:
+            if jobs.prune(most=PRUNE_MOST, marks=self._prune_marks) >= PRUNE_MOST:
                 self._prune_from = 0.0
             Worker.objects.db_manager(self._options.alias).forget_silent()
+            Statistic.objects.db_manager(self._options.alias).prune()

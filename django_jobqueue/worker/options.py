@@ -35,6 +35,8 @@ class WorkerOptions:
     drain: bool = False  # leave when nothing is due
     max_jobs: int | None = None  # a process is replaced after so many
     max_memory: int | None = None  # MiB; a process is replaced when it has more
+    health_address: str | None = None  # HOST:PORT that answers /live and /ready
+    health_file: str | None = None  # path of a file that tells the same
     database: str | None = None  # alias; None: the queue's
 
     def __post_init__(self) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from django.db import Error, connections, reset_queries
 
 from .. import logs, registry
+from ..attempts import Attempt
 from ..databases.claiming import ClaimRequest
 from ..databases.waking import wake_workers
-from ..execution import Attempt
 from ..managers.claim import ClaimedJob
 from ..managers.outcomes import Failed, Released, Snoozed, UnknownHere
 from ..models import Job
@@ -21,15 +21,17 @@ from .marks import ScanMarks
 from .options import WorkerOptions
 from .pool import STALE, Pool
 from .rhythm import SHORT_STEP, Rhythm
-from .service import Backoff, OwnConnection, Service
+from .service import Backoff, OwnConnection, Service, use_own_connection
 from .settle import BATCH, Pair, Settler
 from .turns import Turns
-from .wakeup import Wakeup, leave_pool, make_wakeup
+from .wakeup import Wakeup, make_wakeup
 
 #: Seconds for which a type that this worker does not know is left to others.
 LEAVE_ALONE = 60.0
 #: Jobs in one claim: more are no cheaper each, and above some 1,200 PostgreSQL may compile the plan (JIT).
 MOST_CLAIMED = 1_000
+#: Seconds: a loop that was asked to end need not come round any more.
+FOR_GOOD = 10.0**8
 #: Seconds that ``pause`` waits for a claim under way.
 CLAIM_PATIENCE = 5.0
 
@@ -72,14 +74,16 @@ class Poller(Service):
 
     def run(self) -> None:
         """Poll, wait, poll."""
-        leave_pool(self._alias)
+        use_own_connection(self._alias, pooled=False)
         self._listen_by(make_wakeup(self._options, self._turns))
         try:
             while not self.stopping.is_set():
                 delay, listen = self._safe_poll()
+                self._holdings.board.comes_round(time.monotonic() + delay)
                 if delay:
                     self._rhythm.wait(delay, listen=listen)
         finally:
+            self._holdings.board.comes_round(time.monotonic() + FOR_GOOD)
             self._wakeup.close()
 
     def _listen_by(self, wakeup: Wakeup) -> None:
@@ -136,10 +140,12 @@ class Poller(Service):
             self._connection.ensure()
             answer = self.poll()
             self._backoff.worked()
+            self._holdings.board.looked(True)
             return answer
         except Error as error:
             connections[self._alias].close()
             self._settler.look_for_strays()
+            self._holdings.board.looked(False)
             return self._backoff.failed(error), False
 
     def poll(self) -> tuple[float, bool]:
@@ -206,6 +212,7 @@ class Poller(Service):
             else:
                 if job_type.limit is not None or attempt.job.context_text != "{}":
                     attempt.limit = job_type.limit_in(attempt.job.context_text)
+                attempt.isolated = job_type.isolated
                 by_kind.setdefault(job_type.is_async, []).append(attempt)
         for is_async, batch in by_kind.items():
             self._pools[is_async].put(batch)
@@ -245,8 +252,7 @@ class Poller(Service):
         limit = min(limit, self._holdings.room, MOST_CLAIMED)
         if self._options.max_jobs is not None:
             limit = min(limit, self._options.max_jobs - self.claimed)
-        full_types = [one.name for one in registry.all_types() if one.is_async in full]
-        return limit, [*self._unknown, *full_types], bool(full)
+        return limit, [*self._unknown, *registry.names_of(full)], bool(full)
 
     def _note(self, jobs: Sequence[ClaimedJob], took: float, past_full: bool) -> None:
         """Learn from a claim: how many of each kind come, and what looking past the full kind costs."""

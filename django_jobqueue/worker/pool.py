@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from ..execution import Attempt
+from ..attempts import Attempt
 from ..managers.outcomes import Outcome
 from .holdings import Holdings
 
@@ -122,4 +122,5 @@ class Pool(ABC):
     def _ended(self, attempt: Attempt) -> None:
         attempt.ended = True
         if attempt.started is not None:
-            self._pace.ran(time.monotonic() - attempt.started)
+            attempt.ran = time.monotonic() - attempt.started
+            self._pace.ran(attempt.ran)

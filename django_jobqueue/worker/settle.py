@@ -19,13 +19,14 @@ from django.db import (
 )
 
 from .. import logs, signals
-from ..execution import Attempt
+from ..attempts import Attempt
 from ..managers.failures import describe
 from ..managers.outcomes import Failed, Outcome
 from ..models import Job
 from .holdings import Holdings
 from .options import WorkerOptions
-from .service import Backoff, OwnConnection, Service
+from .service import Backoff, OwnConnection, Service, use_own_connection
+from .tallying import Tallying
 
 #: Outcomes in one statement.
 BATCH = 500
@@ -63,6 +64,7 @@ class Settler(Service):
         self._strays: set[tuple[UUID, int]] = set()
         self._claims_before = 0  # claims that were sent when those were seen
         self._held_up: list[Pair] = []  # whose rows are locked by somebody else
+        self._tallying = Tallying(options.alias)
         self._give_up = threading.Event()
         self._announcer = Announcer(on_death)
         self._connection = OwnConnection(options.alias)
@@ -70,6 +72,8 @@ class Settler(Service):
     def put(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """This is how it ended; None: its outcome is written already."""
         if outcome is None:
+            if not attempt.lost:
+                self._tallying.settled_itself(attempt)
             self._holdings.remove([attempt])
         else:
             self._outcomes.put((attempt, outcome))
@@ -105,6 +109,7 @@ class Settler(Service):
 
     def run(self) -> None:
         """Write as outcomes come; look at running jobs once a tick."""
+        use_own_connection(self._alias)
         next_tick = time.monotonic() + TICK
         with signals.delivered_by(self._announcer.put):
             while True:
@@ -115,7 +120,8 @@ class Settler(Service):
                     self._tick()
                     next_tick = time.monotonic() + TICK
                 if self.stopping.is_set() and self._outcomes.empty() and not self._held_up:
-                    return
+                    break
+        self._add_figures()
 
     def _gather(self, wait: float) -> list[Pair]:
         """What has gathered by now; the first at once, so a lone job is never late."""
@@ -161,6 +167,7 @@ class Settler(Service):
             self._write_progress()  # the last word about a job comes before its end
         outcomes = [outcome for _, outcome in batch]
         settlement = Job.objects.db_manager(self._alias).settle(self._worker_id, outcomes, wait=False)
+        self._tallying.count(batch, settlement)
         settled = batch
         if settlement.held_up:  # rows locked by another transaction hold up nobody else: again next tick
             locked = {one.job.id for one in settlement.held_up}
@@ -191,17 +198,27 @@ class Settler(Service):
             one.started is not None and now - one.started >= TICK for one in self._holdings.attempts()
         )
         look = running or self._holdings.in_doubt or now >= self._look_at
-        if not (self._changed or look):
+        add = self._tallying.is_due(now)
+        if not (self._changed or look or add):
             return
         try:
             reset_queries()
             self._write_progress()
             if look:
                 self._look(now)
+            if add:
+                self._tallying.add()
             self._backoff.worked()
         except (DatabaseError, InterfaceError) as error:
             connections[self._alias].close()
             self._give_up.wait(min(self._backoff.failed(error), TICK))
+
+    def _add_figures(self) -> None:
+        """The last ones; if the database is away just then, they are lost."""
+        try:
+            self._tallying.add()
+        except (DatabaseError, InterfaceError) as error:
+            logs.figures_refused(error)
 
     def _look(self, now: float) -> None:
         """Compare what the table says this worker holds with what is held here.

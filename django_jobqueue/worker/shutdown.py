@@ -20,6 +20,7 @@ class Exit(IntEnum):
     DONE = 0  # stopped in good order, or drained
     FAILED = 1  # could not start (wrong options, a broken jobs.py), or the supervisor itself broke
     FORCED = 3  # a second signal: running jobs were cut off and given back
+    UNABLE = 4  # worker processes died right after their start, again and again
     DRAINED = 10  # (process) nothing is due
     RECYCLED = 11  # (process) after --max-jobs or --max-memory
     UNFIT = 12  # (process) one of its threads died

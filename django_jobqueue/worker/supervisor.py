@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 from uuid import UUID
@@ -19,15 +20,18 @@ from ..managers.workers import WorkerFacts
 from ..models import Job
 from . import child
 from .board import SIZE, Board
+from .health import Health, Probes
 from .heartbeat import Heartbeat, Renewed
 from .maintenance import Departed, Maintenance
 from .options import WorkerOptions
-from .service import Backoff
+from .service import Backoff, use_own_connection
 from .shutdown import TICK, Exit, StopSignals
 
 #: A process that lived for less (seconds) died "at once"; again and again, the next waits longer.
 AT_ONCE = 5.0
 LONGEST_PAUSE = 30.0
+#: So many in a row that ended at once, without one answer to a claim: more would not help.
+MOST_IN_VAIN = 10
 #: Seconds at the end for the last statements about departed processes.
 LAST_WORDS = 5.0
 
@@ -53,6 +57,7 @@ class Child:
     leaving: bool = False  # it claims no more
     stuck: frozenset[UUID] = frozenset()  # jobs that end only with it
     overdue: bool = False  # killed, since it did not see to its time limits itself
+    unwanted: bool = False  # somebody has asked this one to stop
 
     def is_running(self) -> bool:
         """Whether it can work: alive, and not stopped by SIGSTOP or a debugger."""
@@ -75,27 +80,46 @@ _NOT_RUNNING = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS
 class Supervisor:
     """The main thread of ``runworker``."""
 
-    def __init__(self, options: WorkerOptions, signals: StopSignals, log_level: int | None = None) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions,
+        signals: StopSignals,
+        log_level: int | None = None,
+        probes: Probes | None = None,
+    ) -> None:
         self._options = options
         self._signals = signals
         self._log_level = log_level
         self._children: list[Child] = []
         self._heartbeat = Heartbeat(options, self._living, self._on_death)
         self._maintenance = Maintenance(options, self._on_death)
+        self._probes = probes or Probes()
         self._start_from = 0.0
         self._early_deaths = 0
+        self._in_vain = 0  # processes in a row that ended before they had claimed once
         self._drained = 0
+        self._dismissed = 0
         self._died = False
 
     def run(self) -> Exit:
-        """Work until a signal, or until all is drained."""
+        """Work until a signal, until all is drained, or until it is of no use."""
+        self._probes.start(Health(self._claiming))
+        try:
+            return self._work()
+        finally:
+            self._probes.close()
+
+    def _work(self) -> Exit:
+        begun = time.monotonic()
         if not self._wait_for_database():
             return Exit.DONE
+        if time.monotonic() - begun > self._options.heartbeat:
+            self._maintenance.hold_back()
         self._heartbeat.start()
         self._maintenance.start()
-        while not self._signals.asked and not self._died:
+        while not self._signals.asked and not self._died and self._in_vain < MOST_IN_VAIN:
             self._start_missing()
-            if not self._children and self._drained >= self._options.processes:
+            if not self._children and self._wanted <= 0:
                 break
             self._watch(TICK)
             self._end_overdue()
@@ -103,13 +127,18 @@ class Supervisor:
 
     def _wait_for_database(self) -> bool:
         """Whether the database answers and has the tables, before a signal came."""
+        use_own_connection(self._options.alias)
         backoff = Backoff("waiting for the database", 5.0)
+        missing = 0
         while not self._signals.asked:
+            self._probes.tick()
             try:
                 tables = connections[self._options.alias].introspection.table_names()
                 if Job._meta.db_table in tables:
                     return True
-                logs.waiting_for_tables(self._options.alias)
+                missing += 1
+                if missing & (missing - 1) == 0:  # 1st, 2nd, 4th, 8th … time
+                    logs.waiting_for_tables(self._options.alias)
                 pause = 2.0
             except Error as error:
                 pause = backoff.failed(error)
@@ -118,9 +147,14 @@ class Supervisor:
             self._signals.wait(pause)
         return False
 
+    @property
+    def _wanted(self) -> int:
+        """Processes that there are to be: none in place of those that drained, or were asked to stop."""
+        return self._options.processes - self._drained - self._dismissed
+
     def _start_missing(self) -> None:
         staying = [one for one in self._children if not one.leaving]
-        wanted = self._options.processes - self._drained - len(staying)
+        wanted = self._wanted - len(staying)
         if wanted > 0 and time.monotonic() >= self._start_from:
             for _ in range(wanted):
                 self._children.append(self._start_child())
@@ -138,11 +172,19 @@ class Supervisor:
         theirs.close()
         return Child(process, ours, board, time.monotonic())
 
+    def _claiming(self) -> list[Board]:
+        """The boards of the processes that are to claim."""
+        return [one.board for one in list(self._children) if not (one.leaving or one.asked)]
+
     def _watch(self, seconds: float) -> None:
         """Wait a little for what processes say, and see to those that have ended."""
+        self._probes.tick()
         wait([part for one in self._children for part in (one.process.sentinel, one.pipe)], seconds)
         for one in list(self._children):
             self._hear(one)
+            if one.unwanted and not one.asked:
+                logs.asked_to_stop(one.process.pid)
+                one.ask_to_stop()
             if one.process.exitcode is not None:
                 self._children.remove(one)
                 self._ended(one)
@@ -176,6 +218,7 @@ class Supervisor:
                 else:
                     one.facts = word
                     logs.process_started(one.process.pid, word.id)
+                    self._heartbeat.beat_now()
 
     def _ended(self, one: Child) -> None:
         """A process is gone: what of its jobs, and when may the next one start."""
@@ -184,6 +227,7 @@ class Supervisor:
         planned = one.asked or one.overdue or (said and code in _PLANNED)
         logs.process_ended(one.process.pid, code, "as planned" if planned else "unexpectedly")
         self._drained += said and code == Exit.DRAINED
+        self._dismissed += one.unwanted
         if one.facts is not None:
             stuck = one.stuck | self._overdue(one)
             self._maintenance.departed(
@@ -192,6 +236,7 @@ class Supervisor:
         one.pipe.close()
         early = not planned and time.monotonic() - one.started < AT_ONCE
         self._early_deaths = self._early_deaths + 1 if early else 0
+        self._in_vain = self._in_vain + 1 if early and not one.board.had_answer else 0
         if self._early_deaths > 1:
             pause = min(0.5 * 2 ** min(self._early_deaths, 10), LONGEST_PAUSE)
             logs.process_replaced_in(pause)
@@ -212,6 +257,9 @@ class Supervisor:
         self._heartbeat.stop(1.0)
         if self._died:
             return Exit.FAILED
+        if self._in_vain >= MOST_IN_VAIN:
+            logs.in_vain(self._in_vain)
+            return Exit.UNABLE
         return Exit.FORCED if forced else Exit.DONE
 
     def _cut_off(self) -> None:
@@ -225,7 +273,7 @@ class Supervisor:
     def _living(self) -> list[Renewed]:
         """Whose leases are to be renewed: not those of a dead or stopped process."""
         return [
-            Renewed(one.facts, one.board)
+            Renewed(one.facts, one.board, partial(setattr, one, "unwanted", True))
             for one in list(self._children)
             if one.facts is not None and one.is_running()
         ]

@@ -11,18 +11,22 @@ from typing import Any
 from django.db import connections
 
 from .. import logs
-from ..execution import Attempt, execute
+from ..attempts import Attempt
+from ..execution import execute
+from .isolation import Cell
 from .pool import Pool
 
 
 class ThreadPool(Pool):
     """Plain handlers."""
 
-    def __init__(self, *shared: Any) -> None:
+    def __init__(self, *shared: Any, interrupt_grace: float) -> None:
         super().__init__(*shared)
+        self._interrupt_grace = interrupt_grace
         self._queue: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._own = threading.local()
 
     @property
     def waiting(self) -> int:
@@ -78,13 +82,22 @@ class ThreadPool(Pool):
             self._on_death("handler thread")
         finally:
             connections.close_all()
+            if (cell := getattr(self._own, "cell", None)) is not None:
+                cell.close()
+
+    def _cell(self) -> Cell:
+        """This thread's own process for isolated jobs; it starts with the first."""
+        if not hasattr(self._own, "cell"):
+            self._own.cell = Cell(self._alias, self._interrupt_grace)
+        cell: Cell = self._own.cell
+        return cell
 
     def _run(self, attempt: Attempt) -> None:
         if not self._holdings.wait_until_held(attempt, self.stopping):
             self._holdings.remove([attempt])
             return
         self._moved = self._holdings.begin(attempt)
-        outcome = execute(attempt, self._alias)
+        outcome = self._cell().execute(attempt) if attempt.isolated else execute(attempt, self._alias)
         self._ended(attempt)
         if not self._durable:
             self._settle(attempt, outcome)

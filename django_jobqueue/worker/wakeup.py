@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import Error, connections
 
@@ -21,16 +20,12 @@ from .bell import Bell
 from .options import WorkerOptions
 from .turns import Turns
 
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
-
-
 try:
     import psycopg
 except ImportError:  # a site on SQLite
-    _BROKEN: tuple[type[Exception], ...] = (Error, OSError, ValueError)
+    BROKEN: tuple[type[Exception], ...] = (Error, OSError, ValueError)
 else:
-    _BROKEN = (psycopg.Error, Error, OSError, ValueError)
+    BROKEN = (psycopg.Error, Error, OSError, ValueError)
 
 #: Seconds after which to look again for what the limit on NOTIFY has swallowed.
 AFTERWARDS = NOTIFY_INTERVAL + 0.005
@@ -56,7 +51,8 @@ class Wakeup:
     def wait(self, seconds: float, *, listen: bool = True) -> bool:
         """Wait at most so long; ``listen``: also for new jobs. Whether there was a sign of work."""
         woken = self._woken.wait(seconds)
-        self._woken.clear()
+        if woken:  # else a word that came just now would be lost
+            self._woken.clear()
         return woken
 
     @property
@@ -97,8 +93,8 @@ class SQLiteWakeup(Wakeup):
             while not (changed or self._woken.is_set()) and (left := deadline - time.monotonic()) > 0:
                 self._bell.wait(min(self.INTERVAL, left))
                 changed = self._has_changed()
-        woken = self._woken.is_set()
-        self._woken.clear()
+        if woken := self._woken.is_set():
+            self._woken.clear()
         return changed or woken
 
     @property
@@ -142,6 +138,7 @@ class PostgreSQLWakeup(Wakeup):
         self._channel = ""
         self._listened: frozenset[int | None] = frozenset()  # slots; None: the channel for everybody
         self._notified = False
+        self._listening_since = 0.0
         self._warned = False
         self._bell = Bell()
 
@@ -157,16 +154,17 @@ class PostgreSQLWakeup(Wakeup):
         try:
             with self._bell:
                 while not self._woken.is_set() and not (listening and self._notified):
-                    left = (min(until, self._look_at) if listening else until) - time.monotonic()
-                    if left <= 0:
+                    look_at = min(until, self._again_at, self._deferred_to) if listening else until
+                    if (left := look_at - time.monotonic()) <= 0:
                         break
                     if self._bell.wait(left, self._listening_on.fileno() if listening else None):
                         self._take_notifications()
-        except _BROKEN:
+        except BROKEN:
             self._drop()
             super().wait(min(seconds, BREATH))  # whatever is wrong with the socket, never spin
-        sign = self._woken.is_set() or self._notified
-        self._woken.clear()
+        if woken := self._woken.is_set():
+            self._woken.clear()
+        sign = woken or self._notified
         self._notified = False
         if listening:
             self._note_look(sign)
@@ -179,10 +177,6 @@ class PostgreSQLWakeup(Wakeup):
         Every heartbeat of any worker is one.
         """
         return self._listening_on is not None and time.monotonic() - self._heard_at < self._deaf_after
-
-    @property
-    def _look_at(self) -> float:
-        return min(self._again_at, self._deferred_to)
 
     def _note_look(self, sign: bool) -> None:
         """The look that comes now is also that which was put off."""
@@ -210,14 +204,20 @@ class PostgreSQLWakeup(Wakeup):
                 raw.execute("; ".join(self._changes(wanted)))
                 self._notified |= not wanted <= self._listened  # a job may have come before: look once
                 self._listened = wanted
-            self._listening_on = raw
+            if raw is not self._listening_on:
+                self._listening_on, self._listening_since = raw, time.monotonic()
+            elif time.monotonic() - max(self._listening_since, self._heard_at) > self._deaf_after:
+                self._warn("nothing was heard, not even a heartbeat; is there a pooler in transaction mode?")
             return True
-        except _BROKEN as error:
-            if not self._warned:
-                logs.cannot_listen(error)
-                self._warned = True
+        except BROKEN as error:
+            self._warn(error)
             self._drop()
             return False
+
+    def _warn(self, problem: object) -> None:
+        if not self._warned:
+            logs.cannot_listen(problem)
+            self._warned = True
 
     def _changes(self, wanted: frozenset[int | None]) -> Iterator[str]:
         for verb, slots in (("LISTEN", wanted - self._listened), ("UNLISTEN", self._listened - wanted)):
@@ -230,7 +230,9 @@ class PostgreSQLWakeup(Wakeup):
 
     def _direct(self) -> Any:
         if self._own is None or self._own.closed:
-            self._own = psycopg.connect(self._dsn or "", autocommit=True)
+            given = psycopg.conninfo.conninfo_to_dict(self._dsn or "")
+            timeouts = database_for(self._alias).timeouts(given)
+            self._own = psycopg.connect(self._dsn or "", autocommit=True, **timeouts)
         return self._own
 
     def _take_notifications(self) -> None:
@@ -274,15 +276,10 @@ def make_wakeup(options: WorkerOptions, turns: Turns) -> Wakeup:
     alias = options.alias
     if database_for(alias).notifies:
         return PostgreSQLWakeup(options, turns) if conf.current().LISTEN else Wakeup()
+    return wakeup_of_file(alias)
+
+
+def wakeup_of_file(alias: str) -> Wakeup:
+    """The best way to wait on a SQLite file; of what is in memory nobody else can tell."""
     name = str(connections[alias].settings_dict["NAME"])
     return Wakeup() if ":memory:" in name or name.startswith("file:") else SQLiteWakeup(Path(name))
-
-
-def leave_pool(alias: str) -> None:
-    """Give this thread a connection outside ``OPTIONS["pool"]``: one that LISTENs cannot be handed back."""
-    pooled: BaseDatabaseWrapper = connections[alias]
-    if not pooled.settings_dict["OPTIONS"].get("pool"):
-        return
-    settings = copy.deepcopy(pooled.settings_dict)
-    del settings["OPTIONS"]["pool"]
-    connections[alias] = type(pooled)(settings, alias)

@@ -9,11 +9,12 @@ import time
 import uuid
 from typing import Any
 
-from .. import __version__, logs
+from .. import __version__, logs, registry
 from ..managers.outcomes import Released
 from ..managers.workers import WorkerFacts
 from .board import SIZE, Board
 from .coroutines import AsyncPool
+from .health import Health
 from .heartbeat import Heartbeat, Renewed
 from .holdings import Holdings
 from .limits import TICK, Limits
@@ -49,8 +50,9 @@ class Worker:
         self.poller = Poller(self.id, self.options, self._pools, self.holdings, self._settler, self._on_death)
         remedy = "a thread cannot be ended" if self._embedded else "its process is replaced"
         self.limits = Limits(self.options, self.holdings, remedy, self._on_death)
+        self.health = Health(lambda: [self.board])
         self.facts = self._facts()
-        renewed = Renewed(self.facts, self.board)
+        renewed = Renewed(self.facts, self.board, self._dismissed)
         self._heartbeat = Heartbeat(self.options, lambda: [renewed], self._on_death)
         self._maintenance = Maintenance(self.options, self._on_death)
         self._started = False
@@ -66,6 +68,9 @@ class Worker:
             raise RuntimeError("This worker was started before. Make a new Worker(...) to start again.")
         self._started = True
         if self._embedded:
+            lease = self.options.lease
+            if long := [one.name for one in registry.all_types() if (one.limit or 0) > lease]:
+                logs.timeouts_outlast_lease(long, lease)
             self._heartbeat.start()
             self._maintenance.start()
         self._settler.start()
@@ -122,6 +127,11 @@ class Worker:
         """Claim no more; does not wait."""
         self.poller.ask_to_stop()
 
+    def _dismissed(self) -> None:
+        """Somebody has asked this worker to stop. What embeds it calls ``stop``; until then it is idle."""
+        self.ask_to_stop()
+        self._release_unstarted()
+
     def _release_unstarted(self) -> None:
         for pool in self._pools.values():
             for attempt in pool.take_back():
@@ -138,7 +148,7 @@ class Worker:
             self.options.durable_outcomes,
         )
         return {
-            False: ThreadPool(self.options.threads, *shared),
+            False: ThreadPool(self.options.threads, *shared, interrupt_grace=self.options.interrupt_grace),
             True: AsyncPool(self.options.async_concurrency, *shared),
         }
 
@@ -151,6 +161,7 @@ class Worker:
             queues=None if queues is None else list(queues),
             capacity=self.options.capacity,
             version=__version__,
+            exclude_queues=list(self.options.exclude_queues),
         )
 
     def _claims(self) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """The other two lists: queues can be paused, workers can be looked at."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
@@ -14,6 +16,7 @@ from tests.moves.factories import claim, enqueue
 
 pytestmark = pytest.mark.django_db
 
+FACTS = WorkerFacts(id="w-1", host="web-1", pid=4711, queues=None, capacity=8, version="1.0")
 ADD = "admin:django_jobqueue_queue_add"
 
 
@@ -25,7 +28,7 @@ def paused(*names: str) -> list[Queue]:
 
 def test_a_queue_is_paused_by_its_name(admin_client: Client) -> None:
     enqueue(queue="mail")
-    response = admin_client.post(reverse(ADD), {"name": "mail"})
+    response = admin_client.post(reverse(ADD), {"name": "mail", "paused": "on"})
     assert response.status_code == 302
     assert Queue.objects.get().paused
     assert claim() == []
@@ -66,13 +69,59 @@ def test_whoever_may_pause_may_resume(person: Person) -> None:
     assert not Queue.objects.get().paused
 
 
-def test_a_queue_has_a_page_to_read(admin_client: Client) -> None:
+def test_a_queue_has_a_page_to_read(admin_client: Client, person: Person) -> None:
     paused("mail")
     page = reverse("admin:django_jobqueue_queue_change", args=["mail"])
-    html = admin_client.get(page).content.decode()
+    html = person("view_queue").get(page).content.decode()
     assert "Name: mail" in words(html)
     assert 'name="_save"' not in html
     assert admin_client.post(reverse("admin:django_jobqueue_queue_delete", args=["mail"])).status_code == 403
+
+
+def test_a_queue_keeps_its_finished_jobs_for_as_long_as_its_page_says(admin_client: Client) -> None:
+    paused("mail")
+    page = reverse("admin:django_jobqueue_queue_change", args=["mail"])
+    assert admin_client.post(page, {"kept_days": "1.5"}).status_code == 302
+    queue = Queue.objects.get()
+    assert (queue.retention, queue.paused) == (timedelta(hours=36), True)
+    assert 'value="1.5"' in admin_client.get(page).content.decode()
+    assert admin_client.post(page, {"kept_days": ""}).status_code == 302
+    assert Queue.objects.get().retention is None
+    assert "greater than or equal to 0" in admin_client.post(page, {"kept_days": "-1"}).content.decode()
+    assert LogEntry.objects.count() == 2
+
+
+def test_a_queue_gets_a_row_with_a_retention_and_is_not_paused_by_it(person: Person) -> None:
+    client = person("view_queue", "set_queue_retention")
+    html = client.get(reverse(ADD)).content.decode()
+    assert 'name="kept_days"' in html
+    assert 'name="paused"' not in html
+    assert client.post(reverse(ADD), {"name": "mail", "kept_days": "2", "paused": "on"}).status_code == 302
+    queue = Queue.objects.get()
+    assert (queue.retention, queue.paused) == (timedelta(days=2), False)
+
+
+def test_whoever_may_only_pause_sets_no_retention(person: Person) -> None:
+    client = person("view_queue", "pause_queue")
+    assert client.post(reverse(ADD), {"name": "mail", "kept_days": "2", "paused": "on"}).status_code == 302
+    queue = Queue.objects.get()
+    assert (queue.retention, queue.paused) == (None, True)
+    page = reverse("admin:django_jobqueue_queue_change", args=["mail"])
+    assert client.post(page, {"kept_days": "2"}).status_code == 403
+
+
+def test_workers_are_asked_to_stop(admin_client: Client) -> None:
+    Worker.objects.beat([FACTS])
+    workers = list(Worker.objects.all())
+    assert told(act(admin_client, "stop", workers, page=WORKERS)) == ["1 worker was asked to stop."]
+    assert Worker.objects.beat_again({"w-1": 1.0}) == {"w-1": True}
+    assert LogEntry.objects.get().change_message == "Asked to stop"
+
+
+def test_asking_a_worker_to_stop_takes_its_own_permission(person: Person) -> None:
+    Worker.objects.beat([FACTS])
+    act(person("view_worker"), "stop", Worker.objects.all(), page=WORKERS)
+    assert Worker.objects.get().stop_requested_at is None
 
 
 def test_workers_are_listed_with_what_they_serve(admin_client: Client) -> None:

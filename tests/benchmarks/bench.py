@@ -20,6 +20,8 @@ from .servers import PostgreSQLServer, Server, Target
 Figures = dict[str, float]
 
 JOBS_PER_SECOND = "jobs/s"
+#: Of a few, the one that nothing else held up.
+BEST = "best ms"
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,12 @@ class Bench:
         """So many due jobs through the API, and no other."""
         self.empty(target)
         call(target, "enqueue_many", jobs=jobs, job_type=job_type)
+        call(target, "tidy")
+
+    def fill_with_tasks(self, target: Target, jobs: int, name: str) -> None:
+        """So many due tasks through Django's API, and no other job."""
+        self.empty(target)
+        call(target, "enqueue_tasks", jobs=jobs, name=name)
         call(target, "tidy")
 
 

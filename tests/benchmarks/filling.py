@@ -24,6 +24,25 @@ KINDS: dict[str, dict[str, str]] = {
     "pending": {"status": "1", "run_after": "{past}"},
 }
 
+#: What a site's table holds after some weeks, in thousandths: kind -> (share, what its rows hold besides).
+SITE: dict[str, tuple[int, dict[str, str]]] = {
+    "done": (900, KINDS["done"]),
+    "scheduled": (60, KINDS["scheduled"]),
+    "due": (30, KINDS["pending"]),
+    # Of 40 kinds: a type and an error of each.
+    "dead": (
+        10,
+        {
+            **KINDS["done"],
+            "status": "4",
+            "attempts": "3",
+            "job_type": "'bench:kind-' || (i % 40)",
+            "error_fingerprint": "'ValueError bench.kinds:' || (i % 40)",
+            "last_error": "'ValueError: no'",
+        },
+    ),
+}
+
 _POSTGRESQL = {
     "series": "generate_series(1, {rows}) AS series(i)",
     # In the order of its making, as UUIDv7 are; {number} keeps the kinds apart.
@@ -43,14 +62,20 @@ _SQLITE = {
 _BY_VENDOR = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE}
 
 
-def fill_with(kind: str, rows: int, number: int) -> None:
-    """So many jobs of this kind; ``number`` is the kind's own digit in their ids."""
+def fill_site(jobs: int) -> None:
+    """So many jobs in all, of each kind its share."""
+    for number, (share, holds) in enumerate(SITE.values()):
+        fill_with(holds, jobs * share // 1_000, number)
+
+
+def fill_with(holds: dict[str, str], rows: int, number: int) -> None:
+    """So many jobs that hold this; ``number`` is the kind's own digit in their ids."""
     from django_jobqueue.models import Job
 
     if connection.vendor not in _BY_VENDOR:
         raise NotSupportedError(f"Rows for {connection.vendor} are not written down here.")
     words = _BY_VENDOR[connection.vendor]
-    given = needed(Job) | {column: sql.format(**words) for column, sql in KINDS[kind].items()}
+    given = needed(Job) | {column: sql.format(**words) for column, sql in holds.items()}
     given["id"] = words["id"].format(number=number)
     statement = (
         f"INSERT INTO {Job._meta.db_table} ({', '.join(given)}) "

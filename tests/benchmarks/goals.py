@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .bench import JOBS_PER_SECOND
+from .bench import BEST, JOBS_PER_SECOND
 from .results import Key, Results
+from .site import PAGES
 
 RATIO, VALUE = "ratio", "value"
 LAST_TENTH = "last/first tenth"
@@ -68,6 +69,7 @@ GOALS = [
     *_rates("postgresql", "enqueue", enqueue=0.7),
     Goal("postgresql", "bulk", "enqueue_many", JOBS_PER_SECOND, RATIO, least=0.5),
     *_rates("postgresql", "drain", threads=0.8, two_processes=1.0, **{"async": 0.8}),
+    *_rates("postgresql", "tasks", tasks=0.6),
     Goal("postgresql", "latency", "runworker", "p50 ms", RATIO, most=1.3),
     Goal("postgresql", "latency", "runworker", "p99 ms", VALUE, most=10),
     Goal("postgresql", "snapshot", "threads", LAST_TENTH, VALUE, least=0.8),
@@ -84,6 +86,11 @@ GOALS = [
     Goal("sqlite", "latency", "runworker", "p99 ms", VALUE, most=30),
     Goal("sqlite", "idle", "runworker", "CPU s/min", VALUE, most=0.8),
     Goal("sqlite", "idle", "runworker", MEMORY, VALUE, most=80),
+    *(
+        Goal(database, "pages", f"{page}, 1M jobs", BEST, RATIO, most=5)
+        for database in ("postgresql", "sqlite")
+        for page in PAGES
+    ),
     *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=10) for name in DJANGO_RIVALS),
     *(Goal("postgresql", "rivals", name, OURS_OVER_THEIRS, VALUE, least=1) for name in OTHER_RIVALS),
 ]

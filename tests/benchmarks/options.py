@@ -21,8 +21,10 @@ WORKLOADS = (
     "latency",
     "snapshot",
     "flat",
+    "pages",
     "idle",
     "wakeup",
+    "tasks",
     "processes",
 )
 #: The batch of the raw loop that ratios are to.

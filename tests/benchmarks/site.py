@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from html import unescape
 from typing import Any
+from urllib.parse import urljoin
 
 import django
 
+#: Pages further on that a deep look begins.
+DEEP = 50
+#: The link to the next page.
+NEXT = re.compile(r'<a href="([^"]*)" rel="next">')
 #: Of the next pseudo-random pauses: the same in each repeat.
 SEED = 20
 
@@ -46,6 +54,20 @@ def enqueue_many(jobs: int, job_type: str = "bench:nothing", chunk: int = 1_000)
     for start in range(0, jobs, chunk):
         size = min(chunk, jobs - start)
         Job.objects.enqueue_many([(job_type, {"n": n}) for n in range(start, start + size)])
+    return jobs / (time.perf_counter() - begun)
+
+
+def enqueue_tasks(jobs: int, name: str, chunk: int = 1_000) -> float:
+    """The same by Django's Tasks API, with the task of this name."""
+    from django_jobqueue.backend import enqueue_many
+
+    from .app import tasks
+
+    django.db.connection.ensure_connection()
+    begun = time.perf_counter()
+    for start in range(0, jobs, chunk):
+        size = min(chunk, jobs - start)
+        enqueue_many(getattr(tasks, name), [((n,), {}) for n in range(start, start + size)])
     return jobs / (time.perf_counter() - begun)
 
 
@@ -94,18 +116,7 @@ def counts_cost(times: int, cap: int) -> list[float]:
 
 def admin_cost(times: int) -> list[float]:
     """Seconds of each rendering of the admin's list of jobs, newest first."""
-    from django.contrib.auth.models import User
-    from django.test import Client
-
-    user, _ = User.objects.get_or_create(username="benchmark", is_superuser=True, is_staff=True)
-    client = Client(headers={"host": "localhost"})
-    client.force_login(user)
-
-    def look() -> None:
-        response = client.get("/admin/django_jobqueue/job/")
-        assert response.status_code == 200, f"the list answered {response.status_code}"
-
-    return timed(times, look)
+    return looks(times, "/admin/django_jobqueue/job/")
 
 
 def timed(times: int, do: Callable[[], Any]) -> list[float]:
@@ -133,12 +144,83 @@ def resume() -> None:
 
 
 def fill(rows: int) -> None:
-    """So many rows of each kind, then statistics and a clean slate."""
+    """So many rows of each kind."""
     from .filling import KINDS, fill_with
 
-    for number, kind in enumerate(KINDS):
-        fill_with(kind, rows, number)
-    tidy()
+    for number, holds in enumerate(KINDS.values()):
+        fill_with(holds, rows, number)
+
+
+def fill_site(jobs: int) -> None:
+    """A table as it is after some weeks, a week of figures by the minute, and some workers."""
+    from django_jobqueue.managers import Tally, WorkerFacts
+    from django_jobqueue.models import Statistic, Worker
+
+    from . import filling
+
+    filling.fill_site(jobs)
+    tally = Tally(done=100, failed=5, dead=1)
+    tally.took(waited=1.0, ran=0.1)
+    rows = [
+        Statistic(
+            span=span, start=datetime.fromtimestamp(time.time() // span * span - step * span, UTC),
+            queue="default", done=tally.done, failed=tally.failed, dead=tally.dead,
+            waited=tally.waited, ran=tally.ran, waits=tally.waits, runs=tally.runs,
+        )
+        for span in (60, 600, 3_600)
+        for step in range(168)
+    ]  # fmt: skip
+    Statistic.objects.bulk_create(rows)
+    Worker.objects.beat([WorkerFacts(f"w-{n}", "bench", n, None, 8, "1") for n in range(10)])
+
+
+def page_cost(times: int, page: str) -> list[float]:
+    """Seconds of each rendering of a page of the admin; deeper pages are reached as a person would."""
+    from django_jobqueue.models import Job
+
+    address = PAGES[page]
+    if "{job}" in address:
+        address = address.format(
+            job=Job.objects.filter(status=4).order_by("-pk").values_list("pk", flat=True)[0]
+        )
+    return looks(times, f"/admin/django_jobqueue/{address}", further=DEEP if "deep" in page else 0)
+
+
+#: Pages of the admin, from the app's index on.
+PAGES = {
+    "index": "",
+    "dashboard": "dashboard/",
+    "dashboard, a week": "dashboard/?period=week",
+    "list": "job/",
+    "list, as deep as 50 pages": "job/",
+    "filtered list": "job/?status__exact=4&queue=default",
+    "job": "job/{job}/change/",
+    "dead letters": "job/dead-letters/",
+    "queues": "queue/",
+    "workers": "worker/",
+}
+
+
+def looks(times: int, address: str, *, further: int = 0) -> list[float]:
+    """Seconds of each answer to a superuser who is signed in; so many pages further, or the last there is."""
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    user, _ = User.objects.get_or_create(username="benchmark", is_superuser=True, is_staff=True)
+    client = Client(headers={"host": "localhost"})
+    client.force_login(user)
+
+    for _ in range(further):
+        onward = NEXT.search(client.get(address).content.decode())
+        if onward is None:
+            break
+        address = urljoin(address, unescape(onward[1]))
+
+    def look() -> None:
+        response = client.get(address)
+        assert response.status_code == 200, f"{address} answered {response.status_code}"
+
+    return timed(times, look)
 
 
 def tidy() -> None:
@@ -158,6 +240,7 @@ TASKS: dict[str, Callable[..., Any]] = {
         migrate,
         enqueue,
         enqueue_many,
+        enqueue_tasks,
         enqueue_slowly,
         claim_cost,
         counts_cost,
@@ -165,6 +248,8 @@ TASKS: dict[str, Callable[..., Any]] = {
         pause,
         resume,
         fill,
+        fill_site,
+        page_cost,
         tidy,
     )
 }

@@ -11,15 +11,15 @@ from django.db import connection
 from django_jobqueue.databases import database_for
 from django_jobqueue.databases.claiming import ClaimRequest
 from django_jobqueue.models import Job, JobStatus, Queue
-from tests.benchmarks import raw_sqlite
+from tests.benchmarks import raw_sqlite, site
 from tests.benchmarks.app.apps import counted
 from tests.benchmarks.filling import KINDS, fill_with
 
 
 @pytest.mark.django_db
 def test_filled_rows_are_done_scheduled_and_due() -> None:
-    for number, kind in enumerate(KINDS):
-        fill_with(kind, 20, number)
+    for number, holds in enumerate(KINDS.values()):
+        fill_with(holds, 20, number)
 
     assert Counter(Job.objects.values_list("status", flat=True)) == {
         JobStatus.DONE: 20,
@@ -32,8 +32,30 @@ def test_filled_rows_are_done_scheduled_and_due() -> None:
 
 
 @pytest.mark.django_db
+def test_a_filled_site_has_each_kind_by_its_share_and_dead_letters_of_forty_kinds() -> None:
+    site.fill_site(4_000)
+
+    assert Counter(Job.objects.values_list("status", flat=True)) == {
+        JobStatus.DONE: 3_600,
+        JobStatus.PENDING: 360,
+        JobStatus.DEAD: 40,
+    }
+    kinds = Job.objects.filter(status=JobStatus.DEAD).values_list("job_type", "error_fingerprint").distinct()
+    assert kinds.count() == 40
+    assert len(Job.objects.claim(worker_id="w", limit=1_000)) == 120
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("page", site.PAGES)
+def test_each_page_that_is_timed_answers(page: str) -> None:
+    site.fill_site(1_000)
+
+    assert len(site.page_cost(1, page)) == 1
+
+
+@pytest.mark.django_db
 def test_claims_are_counted_with_what_was_left(tmp_path: Path) -> None:
-    fill_with("pending", 3, 0)
+    fill_with(KINDS["pending"], 3, 0)
     database, path = database_for("default"), tmp_path / "claims"
     claim = counted(type(database).claim, str(path))
 

@@ -11,8 +11,9 @@ from typing import Any
 from django.db import connections
 
 from django_jobqueue import job, registry
+from django_jobqueue.attempts import Attempt
 from django_jobqueue.databases.claiming import ClaimRequest
-from django_jobqueue.execution import Attempt, execute, execute_async
+from django_jobqueue.execution import execute, execute_async
 from django_jobqueue.managers.outcomes import Outcome
 from django_jobqueue.models import Job, JobStatus
 

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group
 from django_jobqueue import job
 from django_jobqueue.handlers import JobContext
 
+from . import isolated  # noqa: F401 - they are registered too
 from .ledger import note, noted
 
 #: Seconds after which a gate that never opens lets its jobs go.

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from django_jobqueue.exceptions import InvalidOption
 from django_jobqueue.managers import prune
-from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.models import Job, JobStatus, Queue
 from tests.moves.factories import (
     TYPE,
     ago,
@@ -18,6 +18,7 @@ from tests.moves.factories import (
     enqueue,
     ids,
     in_status,
+    selected,
     statements,
     statuses,
     write,
@@ -55,6 +56,72 @@ def test_the_setting_says_how_long_each_status_is_kept(settings: Settings) -> No
     finished(CANCELLED, 8)
     assert Job.objects.prune() == 2
     assert left() == set(ids(kept))
+
+
+def test_a_queue_may_keep_its_jobs_for_less_and_for_longer_than_the_others() -> None:
+    Queue.objects.keep_for("short", timedelta(days=1))
+    Queue.objects.keep_for("long", timedelta(days=30))
+    kept = [
+        finished(DONE, 0.9, queue="short"),
+        finished(CANCELLED, 29, queue="long"),
+        finished(DONE, 6.9),
+        finished(DEAD, 1_000, queue="short"),
+    ]
+    for queue, days in (("short", 1.1), ("long", 31), ("other", 7.1)):
+        finished(DONE, days, queue=queue)
+        finished(CANCELLED, days, queue=queue)
+    assert Job.objects.prune() == 6
+    assert left() == set(ids(kept))
+    assert Job.objects.prune(timedelta(0)) == 4
+
+
+def test_a_queue_may_keep_its_jobs_for_longer_where_others_keep_theirs_for_ever(settings: Settings) -> None:
+    settings.JOBQUEUE |= {"RETENTION": {"DONE": None}}
+    Queue.objects.keep_for("short", timedelta(days=1))
+    kept = finished(DONE, 1_000)
+    finished(DONE, 2, queue="short")
+    assert Job.objects.prune() == 1
+    assert left() == {kept.id}
+    Queue.objects.keep_for("short", None)
+    again = finished(DONE, 2, queue="short")
+    assert Job.objects.prune() == 0
+    assert again.id in left()
+
+
+def test_with_marks_jobs_that_stay_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune, "WINDOW", 2)
+    Queue.objects.keep_for("short", timedelta(days=1))
+    for days in (2.0, 3.0, 4.0, 5.0, 6.0):
+        finished(DONE, days)
+    finished(DONE, 3.5, queue="short")
+    marks: prune.PruneMarks = {}
+    assert Job.objects.prune(marks=marks) == 1
+    with statements() as made:
+        assert Job.objects.prune(marks=marks) == 0
+    late = finished(DONE, 1.5, queue="short")
+    assert Job.objects.prune(marks=marks) == 1
+    assert late.id not in left()
+    with statements() as without:
+        Job.objects.prune()
+    assert len(made) < len(without)
+
+
+def test_jobs_that_ended_at_one_instant_are_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune, "WINDOW", 2)
+    monkeypatch.setattr(prune, "CHUNK", 2)
+    Queue.objects.keep_for("short", timedelta(days=1))
+    others = [finished(DONE, 2) for _ in range(3)]
+    mine = [finished(DONE, 2, queue="short") for _ in range(5)]
+    selected(*others, *mine).update(finished_at=ago(2 * DAY))
+    assert Job.objects.prune(most=3, marks=(marks := {})) == 3
+    assert Job.objects.prune(marks=marks) == 2
+    assert left() == set(ids(others))
+
+
+@pytest.mark.parametrize("retention", [timedelta(seconds=-1), timedelta(days=40_000), 7])
+def test_a_retention_that_makes_no_sense_is_refused(retention: Any) -> None:
+    with pytest.raises(InvalidOption, match="36,525 days"):
+        Queue.objects.keep_for("mail", retention)
 
 
 def test_an_age_that_is_given_holds_for_every_finished_status() -> None:

@@ -65,12 +65,12 @@ def test_workers_are_there_from_their_first_beat_on() -> None:
 
 
 def test_workers_that_are_known_beat_again_and_those_heard_of_lately_are_living() -> None:
-    assert not Worker.objects.beat_again([facts("a")])
+    assert Worker.objects.beat_again({"a": 1.0}) == {}
     Worker.objects.beat([facts("b"), facts("a"), facts("silent")])
     Worker.objects.update(last_beat=ago(100))
     assert Worker.objects.living(30) == []
     with statements() as made:
-        assert Worker.objects.beat_again([facts("b"), facts("a")])
+        assert Worker.objects.beat_again({"b": 1.0, "a": -40.0, "c": 1.0}) == {"a": False, "b": False}
     assert len(made) == 1
     assert [worker_id for worker_id, _ in Worker.objects.living(30)] == ["a", "b"]
 

@@ -10,6 +10,7 @@ from django_jobqueue.payloads import encode_result
 from tests.moves.factories import (
     LATE,
     WORKER,
+    ago,
     claim,
     claim_again,
     claimed,
@@ -98,11 +99,22 @@ def test_one_lost_job_does_not_stop_its_neighbours() -> None:
 
 def test_the_start_is_the_claim_plus_what_the_worker_measured() -> None:
     done, fails = claimed(), claimed()
+    selected(done, fails).update(claimed_at=ago(10))
     Job.objects.settle(WORKER, [Done(done, 1.5), Failed(fails, 2.5, failure=describe(ValueError()), delay=0)])
     for job, seconds in ((stored(done), 1.5), (stored(fails), 2.5)):
         assert job.run_started_at is not None
         assert job.claimed_at is not None
         assert abs((job.run_started_at - job.claimed_at).total_seconds() - seconds) < 0.01
+
+
+def test_a_start_is_never_later_than_the_end() -> None:
+    done = claimed()
+    Job.objects.settle(WORKER, [Done(done, 5.0)])  # the claim was a while on its way
+
+    job = stored(done)
+    assert job.run_started_at is not None
+    assert job.finished_at is not None
+    assert job.claimed_at <= job.run_started_at <= job.finished_at
 
 
 def test_a_start_that_the_worker_did_not_measure_stays_as_recorded() -> None:

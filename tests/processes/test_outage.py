@@ -1,6 +1,5 @@
 """PostgreSQL goes away and comes back: the workers wait for it, and no job is lost or run twice."""
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,8 +35,7 @@ def stop_fast(server: Cluster) -> None:
 def stop_immediately(server: Cluster) -> None:
     """As in a crash: no goodbye to anybody."""
     connection.close()
-    os.kill(int((server.data / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
-    server.stop()
+    server.stop_immediately()
 
 
 @pytest.mark.parametrize("stop", [stop_fast, stop_immediately])
@@ -103,6 +101,29 @@ def test_an_outage_longer_than_the_lease_takes_no_job_from_a_living_worker(
     assert len(ledger.runs()) == 1
     assert (row(job)["attempts"], row(job)["fence"], row(job)["crashes"]) == (1, 1, 0)
     assert [worker.stop() for worker in workers] == [0, 0]
+
+
+def test_a_worker_that_was_started_during_an_outage_takes_no_job_from_a_living_worker(
+    start_worker: Callable[..., RunWorker], ledger: Ledger, server: Cluster, gate: Path
+) -> None:
+    lease = 4
+    job = wait_for(gate)
+    living = start_worker("--lease", str(lease)).ready()
+    eventually(ledger.starts)
+    connection.close()
+    with server.frozen():
+        newcomer = start_worker("--lease", str(lease))
+        outlast(lease * 1.5)  # by then it waits for the first answer
+        living.send(signal.SIGSTOP)  # so that it comes to renew later than the newcomer could sweep
+
+    outlast(lease / 2)
+    living.send(signal.SIGCONT)
+    outlast(lease)  # the newcomer may reap now, and finds the lease renewed
+    gate.touch()
+
+    equals(DONE, lambda: status(job))
+    assert (row(job)["attempts"], row(job)["fence"], row(job)["crashes"]) == (1, 1, 0)
+    assert [living.stop(), newcomer.stop()] == [0, 0]
 
 
 def test_a_worker_that_is_started_before_the_server_waits_for_it(

@@ -25,14 +25,24 @@ _GONE = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 class RunWorker:
-    """A supervisor with its processes, in a group of their own; what it says goes to files in `folder`."""
+    """A supervisor with its processes, in a group of their own; what it says goes to files in `folder`.
 
-    def __init__(self, command: str, options: tuple[str, ...], env: Mapping[str, str], folder: Path) -> None:
+    ``inside``: a command that runs it, `ip netns exec …` say.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        options: tuple[str, ...],
+        env: Mapping[str, str],
+        folder: Path,
+        inside: tuple[str, ...] = (),
+    ) -> None:
         folder.mkdir()
         self._out, self._err = folder / "out", folder / "err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, str(MANAGE), command, *options],
+                [*inside, sys.executable, str(MANAGE), command, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 from pytest_django import Settings
 
-from django_jobqueue.execution import Attempt, execute
+from django_jobqueue.attempts import Attempt
+from django_jobqueue.execution import execute
 from django_jobqueue.managers.claim import ClaimRequest
 from django_jobqueue.models import Job, JobStatus
 

@@ -241,3 +241,15 @@ def test_what_a_thread_cannot_end_stays_running_and_is_told(
     gate.set()
     equals(DONE, lambda: status(job))
     equals(frozenset(), lambda: worker.limits.stuck)
+
+
+def test_an_embedded_worker_tells_of_timeouts_that_outlast_its_lease(
+    start_worker: Start, handlers: Handlers, caplog: pytest.LogCaptureFixture
+) -> None:
+    long, short = handlers.add(busy, timeout=31), handlers.add(busy, timeout=29)
+
+    start_worker(lease=30)
+
+    [told] = [record.getMessage() for record in caplog.records if "Leases last 30 s" in record.getMessage()]
+    assert long in told
+    assert short not in told

@@ -16,6 +16,7 @@ from ... import __version__, registry
 from ...databases import database_for
 from ...exceptions import JobQueueError
 from ...worker import WorkerOptions
+from ...worker.health import Probes
 from ...worker.reload import Reloader, restart_on_change
 from ...worker.shutdown import StopSignals
 from ...worker.supervisor import Supervisor
@@ -55,6 +56,8 @@ class Command(BaseCommand):
         add("--drain", action="store_true", help="Leave when nothing is due.")
         add("--max-jobs", type=int, help="Replace a process after so many jobs.")
         add("--max-memory", type=int, help="Replace a process when it has more MiB of memory.")
+        add("--health-address", metavar="HOST:PORT", help="Answer /live and /ready here, by HTTP.")
+        add("--health-file", metavar="PATH", help="Tell the same in this file, written once a second.")
         add("--database", help="Alias of the queue's database. Default: JOBQUEUE['DATABASE'] or the routers.")
         add(
             "--reload",
@@ -81,7 +84,7 @@ class Command(BaseCommand):
             from ...worker.child import log_to_stderr
 
             log_to_stderr(shown)
-        code = Supervisor(options, signals, shown).run()
+        code = Supervisor(options, signals, shown, self._probes(options)).run()
         if code:
             sys.exit(code)
 
@@ -99,6 +102,12 @@ class Command(BaseCommand):
         except JobQueueError as error:
             raise CommandError(str(error)) from error
         return options
+
+    def _probes(self, options: WorkerOptions) -> Probes:
+        try:
+            return Probes(options.health_address, options.health_file)
+        except JobQueueError as error:
+            raise CommandError(str(error)) from error
 
     def _banner(self, options: WorkerOptions) -> str:
         types = registry.all_types()

@@ -9,11 +9,12 @@ from functools import partial
 import psycopg
 
 from .. import raw_postgresql
-from ..bench import Bench, Figures, Part, Workload, quantile
+from ..bench import BEST, Bench, Figures, Part, Workload, quantile
 from ..children import call
 from ..drains import drain, rates
 from ..options import BASE_BATCH
 from ..servers import Target
+from ..site import PAGES
 
 #: Jobs that are drained beside a held snapshot.
 HELD = 100_000
@@ -23,6 +24,10 @@ CLAIMED = 10
 CLAIMS = 200
 LOOKS = 30
 WARM = 10
+#: Looks at a page, of which the best is taken.
+PAGE_LOOKS = 5
+#: Jobs of a small site and of a large one.
+SITES = (1_000, 1_000_000)
 #: As the admin's list has it.
 CAP = 10_000
 
@@ -73,18 +78,45 @@ def flat_parts(bench: Bench) -> list[Part]:
 
 def look_at(bench: Bench, rows: int, look: Callable[[Bench, Target], Figures]) -> Figures:
     """At a table with so many rows of each kind."""
-    name = f"flat_{rows}"
+    target = filled(bench, f"flat_{rows}", "fill", rows=rows)
+    if bench.on_postgresql:  # claims that were rolled back leave dead rows there, and only there
+        call(target, "tidy")
+    return look(bench, target)
+
+
+def pages_parts(bench: Bench) -> list[Part]:
+    """Each page of the admin on a small site and on a large one."""
+    sizes = [bench.options.smaller(jobs, least=1_000) for jobs in SITES]
+    return [
+        Part(
+            f"{page}, {size(jobs)} jobs",
+            partial(page_at, bench, jobs, page),
+            (f"{page}, {size(sizes[0])} jobs",),
+        )
+        for page in PAGES
+        for jobs in sizes
+    ]
+
+
+def page_at(bench: Bench, jobs: int, page: str) -> Figures:
+    """The best of a few looks at a page, after some that fill the caches."""
+    target = filled(bench, f"pages_{jobs}", "fill_site", jobs=jobs)
+    taken = call(target, "page_cost", times=PAGE_LOOKS + WARM, page=page)
+    return {BEST: min(taken[WARM:]) * 1_000}
+
+
+def filled(bench: Bench, name: str, task: str, **arguments: int) -> Target:
+    """The database of that name; new, it is filled by this task of the site."""
     is_new = not bench.server.has(name)
     target = bench.site(name)
     if is_new:
         try:
-            call(target, "fill", rows=rows)
+            call(target, task, **arguments)
+            call(target, "tidy")
         except BaseException:
             bench.server.drop(name)  # half filled, it would look small
             raise
-    if bench.on_postgresql:  # claims that were rolled back leave dead rows there, and only there
-        call(target, "tidy")
-    return look(bench, target)
+    return target
 
 
 def claim(bench: Bench, target: Target) -> Figures:
@@ -125,4 +157,5 @@ WORKLOADS = [
         bases=(f"raw-{BASE_BATCH}",),
     ),
     Workload("flat", "at so many rows each of done, scheduled and pending", flat_parts),
+    Workload("pages", "pages of the admin, of a small site and of a large one", pages_parts),
 ]

@@ -93,6 +93,21 @@ def drain_parts(bench: Bench) -> list[Part]:
     ]
 
 
+def task_drain(bench: Bench, name: str) -> Figures:
+    """`runworker` on tasks of Django's API."""
+    bench.fill_with_tasks(bench.site(), bench.jobs, name)
+    return {JOBS_PER_SECOND: drain(bench.site())[JOBS_PER_SECOND]}
+
+
+def tasks_parts(bench: Bench) -> list[Part]:
+    """The same drain by Django's API, by one process."""
+    return [
+        Part(RAW_BASE, partial(raw_drain, bench, BASE_BATCH)),
+        Part("tasks", partial(task_drain, bench, "nothing")),
+        Part("async tasks", partial(task_drain, bench, "async_nothing")),
+    ]
+
+
 def processes_parts(bench: Bench) -> list[Part]:
     """Ten processes against one."""
     numbers = {"one process": 1, "ten processes": 10}
@@ -129,5 +144,6 @@ WORKLOADS = [
         bases=("raw unnest", "raw VALUES", "raw executemany"),
     ),
     Workload("drain", "no-op jobs, first claim to last outcome", drain_parts, bases=(RAW_BASE,)),
+    Workload("tasks", "no-op tasks of Django's API, as in drain", tasks_parts, bases=(RAW_BASE,)),
     Workload("processes", "many worker processes on one database", processes_parts, bases=("one process",)),
 ]

@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("django_jobqueue", "0002_table_settings")]
+    dependencies = [("django_jobqueue", "0004_dashboard")]
 
     operations = [
         migrations.AlterModelOptions(

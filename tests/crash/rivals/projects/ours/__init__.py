@@ -1,0 +1,1 @@
+"""The app of on_django_jobqueue.py."""

@@ -1,0 +1,43 @@
+"""Programs out of Debian's packages, unpacked below .venvs/: nothing is installed on the machine."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parent.parent / ".venvs" / "debian"
+
+
+def program(name: str, *packages: str) -> tuple[str | None, dict[str, str]]:
+    """The program, on PATH or out of these packages, and the environment it needs; None: there is no way."""
+    if found := shutil.which(name):
+        return found, {}
+    folder = unpacked(name, *packages)
+    found = next((str(path) for path in folder.glob(f"usr/*bin/{name}")), None) if folder else None
+    return found, libraries(folder) if folder else {}
+
+
+def unpacked(name: str, *packages: str) -> Path | None:
+    """A folder with what these packages hold, fetched at the first call."""
+    folder = CACHE / name
+    if folder.exists():
+        return folder
+    if not shutil.which("apt-get") or not shutil.which("dpkg"):
+        return None
+    unfinished = CACHE / f"{name}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    fetched = subprocess.run(["apt-get", "download", *packages], cwd=unfinished, capture_output=True)
+    if fetched.returncode:
+        return None
+    for package in unfinished.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", package, unfinished], check=True, capture_output=True)
+        package.unlink()
+    CACHE.chmod(0o755)
+    unfinished.rename(folder)
+    return folder
+
+
+def libraries(folder: Path) -> dict[str, str]:
+    """Where an unpacked program finds the libraries that were unpacked beside it."""
+    found = sorted(str(one) for one in (folder / "usr" / "lib").glob("*-linux-gnu*"))
+    return {"LD_LIBRARY_PATH": ":".join(found)}

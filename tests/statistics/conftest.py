@@ -1,0 +1,3 @@
+from tests.moves.conftest import tests_types
+
+__all__ = ["tests_types"]

@@ -1,0 +1,90 @@
+"""While the database is away, or SQLite's write lock is held, nobody can renew: nobody is lost by that."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from django_jobqueue.databases.clock import DatabaseAgo
+from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.worker.maintenance import Maintenance
+from django_jobqueue.worker.options import WorkerOptions
+from tests.waiting import outlast
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LEASE = 1.0
+
+
+@contextmanager
+def write_lock(seconds: float) -> Iterator[None]:
+    """Held by another connection from now on, for so long."""
+    locked = threading.Event()
+
+    def hold() -> None:
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            locked.set()
+            outlast(seconds)
+            other.execute("ROLLBACK")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait()
+    yield
+    holder.join()
+
+
+@pytest.fixture
+def lost() -> Job:
+    """A job whose lease is over."""
+    job = Job.objects.enqueue("tests:nothing")
+    Job.objects.claim(worker_id="one", lease=LEASE)
+    Job.objects.filter(pk=job.pk).update(lease_until=DatabaseAgo(timedelta(seconds=1)))
+    return job
+
+
+@pytest.fixture
+def maintenance() -> Maintenance:
+    """It has been running for so long that it may reap."""
+    options = WorkerOptions(lease=LEASE)
+    maintenance = Maintenance(options, lambda name: None)
+    outlast(options.heartbeat * 1.1)
+    return maintenance
+
+
+def sweep(maintenance: Maintenance) -> None:
+    maintenance._attempt(maintenance._sweep)
+
+
+def status(job: Job) -> JobStatus:
+    return JobStatus(Job.objects.get(pk=job.pk).status)
+
+
+@pytest.mark.sqlite
+def test_leases_that_ran_out_while_the_write_lock_was_held_are_not_reaped_at_once(
+    lost: Job, maintenance: Maintenance
+) -> None:
+    with write_lock(LEASE / 4 * 1.5):
+        sweep(maintenance)
+    assert status(lost) is JobStatus.RUNNING
+
+    outlast(LEASE * 1.1)  # nobody has renewed since: now it is lost
+    sweep(maintenance)
+    assert status(lost) is JobStatus.PENDING
+
+
+def test_a_worker_that_had_to_wait_for_the_database_reaps_nothing_for_a_lease(
+    lost: Job, maintenance: Maintenance
+) -> None:
+    maintenance.hold_back()
+    sweep(maintenance)
+    assert status(lost) is JobStatus.RUNNING
+
+    outlast(LEASE * 1.1)
+    sweep(maintenance)
+    assert status(lost) is JobStatus.PENDING
