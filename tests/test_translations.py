@@ -34,7 +34,8 @@ def extracted(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
         pytest.skip("gettext is not installed")
     folder = tmp_path_factory.mktemp("package") / "django_jobqueue"
     shutil.copytree(ROOT / "django_jobqueue", folder)
-    command = [sys.executable, "-m", "django", "makemessages", "-l", "de", "--no-location"]
+    # -P: the package has modules with names of the standard library, and is where this runs.
+    command = [sys.executable, "-P", "-m", "django", "makemessages", "-l", "de", "--no-location"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     with (folder / "locale/de/LC_MESSAGES/django.po").open("rb") as file:
         return read_po(file, locale="de")

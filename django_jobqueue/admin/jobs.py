@@ -63,7 +63,7 @@ class JobAdmin(ReadOnlyAdmin):
     """Every job there is, newest first."""
 
     list_display = (
-        display.status, "job_type", display.lane, display.attempts, run_after, started, finished,
+        display.status, "job_type", display.lane, display.attempts, run_after, finished,
     )  # fmt: skip
     list_per_page = 50
     list_display_links = ("job_type",)
