@@ -32,12 +32,18 @@ def test_only_a_claim_makes_a_job_run() -> None:
 
 
 def test_nothing_leads_out_of_done_but_removal() -> None:
-    assert {name for name, (sources, _) in MOVES.items() if JobStatus.DONE in sources} == {"prune"}
+    assert {name for name, (sources, _) in MOVES.items() if JobStatus.DONE in sources} == {
+        "discard",
+        "prune",
+    }
 
 
 def test_the_moves_are_those_of_the_design() -> None:
     attempt = {"claim", "complete", "fail", "snooze", "release", "reap"}
-    assert MOVES.keys() == attempt | {"enqueue", "cancel", "expire", "retry", "reschedule", "prune"}
+    assert MOVES.keys() == attempt | {"enqueue", "cancel", "expire", "retry", "reschedule"} | {
+        "discard",
+        "prune",
+    }
 
 
 def test_labels_are_words_for_people() -> None:
