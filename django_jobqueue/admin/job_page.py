@@ -65,6 +65,7 @@ def context(model_admin: Any, request: HttpRequest, job: Job) -> dict[str, Any]:
         "delete_url": url(job, "delete") if actions.DISCARD in allowed else None,
         "links": list(_links(job)),
         "is_live": not job.is_finished,
+        "state": _cells(job)["state"],
         "is_asked": job.status == JobStatus.RUNNING and job.cancel_requested_at is not None,
         "is_held_back": job.status == JobStatus.PENDING and _is_paused(job.queue),
     }

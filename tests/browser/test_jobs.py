@@ -201,7 +201,11 @@ def test_hostile_payloads_show_harmlessly(visitor: Visitor, name: str) -> None:
         page.goto(address)
         assert "owned" not in page.title()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), address
-        assert page.locator("#content script, #content b[onclick], #content img").count() == 0
+        # Django's own page of a list has a picture, and a script, of its own.
+        ours = (
+            '#content script:not([src^="/static/"]), #content b[onclick], #content img:not([src^="/static/"])'
+        )
+        assert page.locator(ours).count() == 0
 
 
 def test_without_scripts_everything_can_still_be_done(visitor: Visitor) -> None:

@@ -31,8 +31,10 @@ def test_running_jobs_are_found_by_their_index() -> None:
     assert used_by(lambda: database().running_jobs(connection, 10_001, 3)) == {"worker"}
 
 
-def test_dead_letters_are_counted_by_the_index_of_those_that_ended() -> None:
-    assert used_by(lambda: database().dead_letters(connection, 10_001, 3_600.0)) == {"finished"}
+def test_dead_letters_are_counted_by_an_index_of_theirs() -> None:
+    """Newest first of those that ended; where they are few, PostgreSQL may take all of them and sort."""
+    used = used_by(lambda: database().dead_letters(connection, 10_001, 3_600.0))
+    assert used in ({"finished"}, {"dead"})
 
 
 def test_no_statement_of_the_dashboard_reads_the_whole_table(admin_client: Client) -> None:
@@ -42,7 +44,7 @@ def test_no_statement_of_the_dashboard_reads_the_whole_table(admin_client: Clien
     of_jobs = [sql for sql in made if "django_jobqueue_job" in sql]
     assert len(of_jobs) == 3
     for sql in of_jobs:
-        assert plan(sql) <= {"claim", "worker", "finished"}, sql
+        assert plan(sql) <= {"claim", "worker", "finished", "dead"}, sql
 
 
 def test_no_alert_and_no_command_reads_the_whole_table() -> None:

@@ -55,11 +55,11 @@
   };
 
   const followJob = (page) => {
-    let state = null;
+    let { state } = page.dataset; // as the page was made
     every(async () => {
       const [job] = Object.values(await ask(page.dataset.live));
       if (!job) return false;
-      if (state !== null && job.state !== state) await renew(page);
+      if (job.state !== state) await renew(page);
       else fill(page.querySelector(".jobqueue-badge"), job.cells.status);
       state = job.state;
       return job.is_live;
