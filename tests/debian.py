@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parent.parent / ".venvs" / "debian"
@@ -26,15 +27,22 @@ def unpacked(name: str, *packages: str) -> Path | None:
     unfinished = CACHE / f"{name}.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    fetched = subprocess.run(["apt-get", "download", *packages], cwd=unfinished, capture_output=True)
-    if fetched.returncode:
-        return None
+    if not _download(packages, unfinished):
+        # A machine that has just been made may not know yet which packages there are.
+        subprocess.run(["apt-get", "update", "-q"], capture_output=True)
+        if not _download(packages, unfinished):
+            return None
     for package in unfinished.glob("*.deb"):
         subprocess.run(["dpkg", "-x", package, unfinished], check=True, capture_output=True)
         package.unlink()
     CACHE.chmod(0o755)
     unfinished.rename(folder)
     return folder
+
+
+def _download(packages: Sequence[str], folder: Path) -> bool:
+    fetched = subprocess.run(["apt-get", "download", *packages], cwd=folder, capture_output=True)
+    return fetched.returncode == 0
 
 
 def libraries(folder: Path) -> dict[str, str]:
