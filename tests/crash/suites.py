@@ -142,5 +142,5 @@ def _tell(part: Part, seed: str, answer: dict[str, Any], totals: Totals) -> None
     if answer["broken"]:
         totals.failed.append(str(part))
         for text in answer["broken"][:20]:
-            print(f"    {text[:600]}")
+            print(f"    {text if len(text) <= 2_000 else text[:300] + ' … ' + text[-1_700:]}")
         print(f"    again: python -m tests.crash {' '.join(part.command(seed))}", flush=True)
