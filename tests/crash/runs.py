@@ -170,7 +170,12 @@ class _Run:
         )
 
     def _check(self, problems: Sequence[str | None]) -> None:
-        seen = checker.Evidence(Ledger.read(self.world.ledger), table.read(self.world.url), self.plan.lease)
+        try:
+            standing = table.read(self.world.url)
+        except psycopg.OperationalError as error:  # a fault that broke has left no server
+            self.result.broken.append(f"the table cannot be read at the end: {error}")
+            return
+        seen = checker.Evidence(Ledger.read(self.world.ledger), standing, self.plan.lease)
         verdict = checker.check(seen)
         self.result.broken += [text for text in problems if text] + verdict.broken
         self.result.broken += [

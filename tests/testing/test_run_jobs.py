@@ -8,10 +8,10 @@ import time_machine
 from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, transaction
-from django.utils import timezone
 from pytest_django import Settings
 
 from django_jobqueue import DeadJob, RetryJob, SnoozeJob
+from django_jobqueue.databases.clock import from_database
 from django_jobqueue.models import Job, JobStatus, Queue
 from django_jobqueue.testing import arun_jobs, process_clock
 from django_jobqueue.testing import run_jobs as plain_run_jobs
@@ -246,12 +246,12 @@ def test_jobs_are_due_by_the_time_that_the_test_has_set(
     handler = handle(noop)
     with time_machine.travel(start, tick=False) as traveller:
         now = handler.enqueue()
-        assert now.run_after == now.created_at == timezone.now()
+        assert now.run_after == now.created_at == from_database(start)
         later = handler.using(run_after=HOUR).enqueue()
-        at = handler.using(run_after=timezone.now() + 2 * HOUR).enqueue()
+        at = handler.using(run_after=now.created_at + 2 * HOUR).enqueue()
         expired = handler.using(run_after=3 * HOUR, expires_at=2.5 * HOUR).enqueue()
         [job] = run_jobs()
-        assert (job, job.finished_at) == (now, timezone.now())
+        assert (job, job.finished_at) == (now, from_database(start))
         traveller.shift(HOUR - timedelta(seconds=1))
         assert run_jobs() == []
         traveller.shift(1)
