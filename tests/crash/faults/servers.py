@@ -116,15 +116,16 @@ class LongOutage(ServerFault):
 
     def inject(self, world: World, random: Random) -> None:
         since = time.monotonic()
+        # One worker comes to renew later than all others to sweep: they have to leave it a whole lease. Among
+        # other faults it may be dead by then.
+        late = random.choice(world.busy_hosts()).running if world.alone else None
         world.server.stop()
         time.sleep(2 * world.lease)
-        # One worker comes to renew later than all others to sweep: they have to leave it a whole lease.
-        late = random.choice(world.busy_hosts()).running
-        if world.alone:
+        if late:
             late.send(signal.SIGSTOP)
         world.server.start()
         time.sleep(world.lease / 2)
-        if world.alone:
+        if late:
             late.send(signal.SIGCONT)
         self.note(world, since)
 
