@@ -61,8 +61,9 @@ def test_a_handler_that_holds_the_interpreter_past_its_time_is_ended_by_the_supe
     start_worker: Start, ledger: Ledger, gate: Path
 ) -> None:
     neighbour = wait_for(gate, max_attempts=1, priority=1)
-    job = Job.objects.enqueue("tests:gil", {"seconds": 60}, timeout=1, max_attempts=1)
     worker = start_worker("--interrupt-grace", "0.5")
+    equals(1, lambda: len(ledger.runs(neighbour)))  # it runs before nothing else in its process can
+    job = Job.objects.enqueue("tests:gil", {"seconds": 60}, timeout=1, max_attempts=1)
 
     equals(DEAD, lambda: status(job))
     assert errors(job) == [TIMEOUT]
