@@ -28,7 +28,7 @@ demo: ## Real jobs at real work, on SQLite or on DATABASE_URL; SERVE=1 starts th
 	@$(environment) demo $(if $(DATABASE_URL),postgresql)
 	@$(python) testproject/manage.py demo $(if $(SERVE),--serve)
 
-test: ## The whole suite on SQLite and on a PostgreSQL that it brings
+test: ## The whole suite on SQLite and on a PostgreSQL that it brings, with coverage
 	$(say)
 	@$(environment) test
 	@scripts/test $(python) "$(RUNS)" $(ARGS)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import logs
 from ..exceptions import JobCancelled, JobTimeout, ProcessLost
-from ..interrupts import SENT, Interruption, absorb, interrupt
+from ..interrupts import TOLD, Interruption, absorb, interrupt
 from .shutdown import die_with_parent
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _on_term(number: int, frame: FrameType | None) -> None:
     over = _Here.memory[END] == OUT_OF_TIME
     cause = attempt.out_of_time() if over else JobCancelled("it was asked to stop")
     attempt.interruption = Interruption(cause)
-    attempt.interruption.state = SENT
+    attempt.interruption.state = TOLD
     raise cause
 
 

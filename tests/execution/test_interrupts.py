@@ -119,6 +119,23 @@ def test_one_that_is_sent_as_the_handler_ends_does_not_arrive_after_it(
     assert escaped == []
 
 
+def test_under_a_tracer_the_thread_goes_on_after_an_interruption() -> None:
+    """An exception that was taken back made Python 3.11 come back to the same line for ever."""
+    arrived: list[bool] = []
+
+    def work() -> None:
+        interruption = interrupts.Interruption(JobTimeout())
+        interruption.state = interrupts.SENT  # and it has arrived
+        interrupts.absorb(interruption)
+        sys.settrace(lambda *event: None)
+        arrived.append(perform(Attempt(), 1))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert arrived == [False]
+
+
 def test_a_handler_that_does_not_run_is_left_alone_and_may_be_interrupted_later() -> None:
     attempt = Attempt()
 
