@@ -130,26 +130,11 @@ def job(
 
     Raises ``InvalidOption`` for an option out of range or a name that another function has.
     """
+    options: dict[str, Any] = dict(locals())  # the arguments: there is nothing else yet
+    options |= {"never_retry": tuple(never_retry), "dedupe": as_dedupe(dedupe)}
 
     def decorate(function: Callable[P, R]) -> Handler[P, R]:
-        job_type = JobType(
-            name=name,
-            function=function,
-            queue=queue,
-            priority=priority,
-            max_attempts=max_attempts,
-            retry=retry,
-            never_retry=tuple(never_retry),
-            timeout=timeout,
-            expires_after=expires_after,
-            dedupe_key=dedupe_key,
-            dedupe=as_dedupe(dedupe),
-            lock_key=lock_key,
-            atomic=atomic,
-            takes_context=takes_context,
-            isolated=isolated,
-            max_memory=max_memory,
-        )
+        job_type = JobType(function=function, **options)
         registry.register(job_type)
         return Handler(job_type, function)
 

@@ -79,8 +79,8 @@ def absorb(interruption: Interruption) -> None:
             time.sleep(STEP / 10)
         if interruption.state == SENT:
             # One arrives for certain: what is still on its way, or this in its place. Taken back instead, it
-            # would leave Python 3.11 and 3.12 looking for it at every line from then on, and under a debugger,
-            # profiler or coverage's tracer at one and the same line for ever.
+            # would leave Python 3.11 and 3.12 looking for it at every line from then on, and under a
+            # debugger, a profiler or coverage's tracer at one and the same line for ever.
             _raise_in(threading.get_ident(), JobInterrupted)
             while True:
                 time.sleep(0)

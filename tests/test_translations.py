@@ -1,5 +1,6 @@
 """The catalogues: complete, in step with the code, and on the pages."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def words(found: Catalog) -> set[str]:
 @pytest.fixture(scope="module")
 def extracted(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     """What the code and the templates have to translate now."""
-    if shutil.which("xgettext") is None:
+    if shutil.which("xgettext") is None and os.environ.get("CI") != "true":
         pytest.skip("gettext is not installed")
     folder = tmp_path_factory.mktemp("package") / "django_jobqueue"
     shutil.copytree(ROOT / "django_jobqueue", folder)
