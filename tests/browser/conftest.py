@@ -35,9 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="Chromium is not installed"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium, once for all tests."""
+    """Chromium, once for the tests of this folder: those that follow need the thread without an event loop."""
     path = find_chromium()
     assert path, "Chromium is not installed: apt-get install chromium"
     with pytest.MonkeyPatch.context() as patch:
