@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium, once for the tests of this folder: those that follow need the thread without an event loop."""
+    """Chromium, once for this folder: the tests after it need the thread without an event loop."""
     path = find_chromium()
     assert path, "Chromium is not installed: apt-get install chromium"
     with pytest.MonkeyPatch.context() as patch:
