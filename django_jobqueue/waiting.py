@@ -25,7 +25,7 @@ from .models import Job
 from .states import ACTIVE
 from .worker.bell import Bell
 from .worker.service import use_own_connection
-from .worker.wakeup import BROKEN, Wakeup, wakeup_of_file
+from .worker.wakeup import BROKEN, Wakeup, connect_directly, stop_listening, wakeup_of_file
 
 Wake = Callable[[], object]
 
@@ -217,9 +217,7 @@ class EndsWakeup(Wakeup):
         self._ids: set[UUID] | None = set()
         self._own = dsn = conf.current().LISTEN_DSN
         if dsn:
-            import psycopg  # a site on SQLite has none
-
-            self._raw = psycopg.connect(dsn, autocommit=True)
+            self._raw = connect_directly(alias, dsn)
         else:
             use_own_connection(alias, pooled=False)
             connections[alias].ensure_connection()
@@ -252,6 +250,7 @@ class EndsWakeup(Wakeup):
 
     def close(self) -> None:
         """Close the bell and the direct connection; the thread closes its own."""
+        stop_listening(self._raw)
         if self._own:
             self._raw.close()
         self._bell.close()

@@ -188,6 +188,8 @@ class PostgreSQLWakeup(Wakeup):
 
     def close(self) -> None:
         """Close the bell and the direct connection."""
+        if self.reliable:
+            stop_listening(self._listening_on)
         self._drop()
         self._bell.close()
 
@@ -230,9 +232,7 @@ class PostgreSQLWakeup(Wakeup):
 
     def _direct(self) -> Any:
         if self._own is None or self._own.closed:
-            given = psycopg.conninfo.conninfo_to_dict(self._dsn or "")
-            timeouts = database_for(self._alias).timeouts(given)
-            self._own = psycopg.connect(self._dsn or "", autocommit=True, **timeouts)
+            self._own = connect_directly(self._alias, self._dsn or "")
         return self._own
 
     def _take_notifications(self) -> None:
@@ -269,6 +269,18 @@ class PostgreSQLWakeup(Wakeup):
             connections[self._alias].close()
         self._own = self._listening_on = None
         self._heard_at = -math.inf
+
+
+def connect_directly(alias: str, dsn: str) -> Any:
+    """A connection of its own to LISTEN on; it notices within half a minute when the server is gone."""
+    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    return psycopg.connect(dsn, autocommit=True, **database_for(alias).timeouts(given))
+
+
+def stop_listening(raw: Any) -> None:
+    """Before closing: a server that has a word to deliver to nobody logs it as FATAL."""
+    with contextlib.suppress(*BROKEN):
+        raw.execute("UNLISTEN *")
 
 
 def make_wakeup(options: WorkerOptions, turns: Turns) -> Wakeup:

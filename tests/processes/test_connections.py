@@ -30,7 +30,8 @@ def test_there_are_as_many_connections_as_handlers_and_a_few_more_and_none_is_le
 
     most = 0
     while ledger.ends() < QUERIES:
-        most = max(most, sessions.count())
+        # The least of a few looks: a server process outlives its client's connection by a little.
+        most = max(most, min(sessions.count() for _ in range(5)))
         assert worker.process.poll() is None
     equals({DONE: QUERIES}, standing)
     assert 2 <= most <= 8 + 4
