@@ -58,9 +58,12 @@ class JobType:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
         object.__setattr__(self, "signature", self._payload_signature())
         object.__setattr__(self, "limit", check_timeout(self.timeout, self.what))
-        lifetime = None if self.expires_after is None else as_seconds(self.expires_after, "expires_after")
-        object.__setattr__(self, "lifetime", lifetime)
+        object.__setattr__(self, "lifetime", self._lifetime())
         self._check_options()
+
+    def _lifetime(self) -> float | None:
+        given = self.expires_after
+        return None if given is None else as_seconds(given, f"{self.what}: expires_after")
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The payload for these arguments. Raises ``InvalidPayload`` if the function could not take them."""

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -125,6 +126,11 @@ def test_the_same_function_may_be_registered_again(names: list[str]) -> None:
         ({"never_retry": (ValueError("x"),)}, "no exception class"),
         ({"never_retry": (int,)}, "no exception class"),
         ({"function": coroutine, "atomic": True}, "plain function"),
+        *(
+            ({"timeout": bad}, f"timeout={bad!r}")
+            for bad in (0, -5, 0.09, 2_592_001, float("nan"), float("inf"), "30", True, timedelta(seconds=-1))
+        ),
+        *(({"expires_after": bad}, f"expires_after={bad!r}") for bad in (-1, float("nan"), "soon", True)),
     ],
     ids=str,
 )

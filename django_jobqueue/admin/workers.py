@@ -18,8 +18,9 @@ from .readonly import ReadOnlyAdmin
 class WorkerAdmin(ReadOnlyAdmin):
     """Looking, and asking to stop; those heard of last come first."""
 
-    list_display = ("id", "host", "pid", "served", "capacity", "version", "started", "beat", "asked")
-    fields = readonly_fields = list_display
+    list_display = ("__str__", "served", "capacity", "version", "started", "beat", "asked")
+    fields = ("id", "host", "pid", *list_display[1:])
+    readonly_fields = fields
     ordering = ("-last_beat",)
     actions = ("stop",)
 

@@ -8,8 +8,10 @@ from django.conf import settings as django_settings
 from django.utils import timezone as django_timezone
 from pytest_django import Settings
 
+from django_jobqueue import registry
 from django_jobqueue.exceptions import InvalidOption, InvalidPayload, UnknownJobType, UnknownQueue
 from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.registry import JobType
 from tests.moves.factories import TYPE, claim, enqueue, ids, seconds_from_now, stored
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +76,8 @@ def test_none_is_what_is_said_without_the_option() -> None:
         *(("run_after", bad) for bad in (5, "2026-01-01", 1.5, True, datetime(2026, 1, 1).date())),
         *(("run_after", timedelta(seconds=bad)) for bad in (-1, -0.000_001, 11 * 366 * 86_400)),
         *(("expires_at", bad) for bad in (5, "tomorrow", timedelta(seconds=-1))),
+        *(("timeout", bad) for bad in (0, -1, 2_592_001, float("nan"), float("inf"), "30", True)),
+        *(("timeout", timedelta(days=bad)) for bad in (-1, 31)),
         ("run_after", datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))),
         ("run_after", datetime.min.replace(tzinfo=EAST)),
     ],
@@ -137,6 +141,28 @@ def test_a_timedelta_counts_from_the_databases_now() -> None:
     assert job.expires_at is not None
     assert job.expires_at - job.created_at == timedelta(hours=3)
     assert 7_190 < seconds_from_now(stored(job).run_after) < 7_201
+
+
+def test_a_type_says_how_long_after_its_due_time_a_job_may_start() -> None:
+    registry.register(
+        JobType(name="tests:short-lived", function=lambda: None, expires_after=timedelta(hours=1))
+    )
+    later = datetime(2031, 5, 6, 7, 8, 9, tzinfo=EAST)
+    try:
+        now, delayed, at, own = (
+            enqueue(job_type="tests:short-lived", **options)
+            for options in (
+                {},
+                {"run_after": timedelta(hours=5)},
+                {"run_after": later},
+                {"expires_at": timedelta(days=1)},
+            )
+        )
+    finally:
+        registry.unregister("tests:short-lived")
+    for job in (now, delayed, at, stored(at)):
+        assert job.expires_at - job.run_after == timedelta(hours=1)  # type: ignore[operator]
+    assert own.expires_at - own.created_at == timedelta(days=1)  # type: ignore[operator]
 
 
 def test_a_naive_due_time_is_refused_under_use_tz(settings: Settings) -> None:
