@@ -129,8 +129,8 @@ def test_workers_are_listed_with_what_they_serve(admin_client: Client) -> None:
     two = WorkerFacts(id="w-2", host="web-2", pid=4712, queues=["mail", "reports"], capacity=4, version="1.0")
     Worker.objects.beat([one, two])
     html = admin_client.get(reverse(WORKERS)).content.decode()
-    assert "w-1 web-1 4711 all 8 1.0" in words(html)
-    assert "w-2 web-2 4712 mail, reports 4 1.0" in words(html)
+    assert "web-1:4711 all 8 1.0" in words(html)
+    assert "web-2:4712 mail, reports 4 1.0" in words(html)
     assert not INLINE.search(html)
 
 
