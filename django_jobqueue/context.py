@@ -61,12 +61,11 @@ def capture(job_type: str, known: Mapping[str, Any] | None = None) -> str:
     for hook in hooks():
         try:
             value = hook.capture(job_type)
-            json.dumps(value)
+            if value is not None:
+                json.dumps(value)
+                context[hook.key] = value
         except Exception:
             logs.context_hook_failed(hook.key, job_type)
-            continue
-        if value is not None:
-            context[hook.key] = value
     return json.dumps(context) if context else "{}"
 
 
