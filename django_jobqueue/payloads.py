@@ -17,7 +17,10 @@ FLOAT_EXACT = 1e16
 #: Whole numbers up to here need no further look.
 INT_PLAIN = 2**63
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+#: Without looking for circles: what is nested too deep has been refused before.
+_encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
+).encode
 #: Without the search for blanks around it, half the work of ``json.loads``: the database gives none.
 _decode = json.JSONDecoder().raw_decode
 
@@ -65,6 +68,9 @@ def _encoded(value: Any, path: str, max_bytes: int, error: type[InvalidPayload])
 
 def _check(value: Any, path: str, depth: int, error: type[InvalidPayload]) -> None:
     kind = type(value)
+    if kind is dict and depth < MAX_DEPTH:  # what most are, and what is in them says the rest
+        _check_inside(value, path, depth + 1, error)
+        return
     if value is None or kind is bool or (kind is int and -INT_PLAIN < value < INT_PLAIN):
         return
     if isinstance(value, Enum):

@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -53,10 +53,12 @@ class JobType:
     limit: float | None = field(init=False)  # the timeout in seconds
     lifetime: float | None = field(init=False)  # expires_after in seconds
     signature: inspect.Signature = field(init=False, repr=False, compare=False)
+    _names: Set[str] = field(init=False, repr=False, compare=False)  # of the handler's arguments
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
         object.__setattr__(self, "signature", self._payload_signature())
+        object.__setattr__(self, "_names", self.signature.parameters.keys())
         object.__setattr__(self, "limit", check_timeout(self.timeout, self.what))
         object.__setattr__(self, "lifetime", self._lifetime())
         self._check_options()
@@ -83,7 +85,7 @@ class JobType:
     def check(self, payload: Mapping[str, Any]) -> None:
         """Raise ``InvalidPayload`` if the function could not take these arguments."""
         # Exact names are what a payload mostly has; binding takes fifty times as long.
-        if payload.keys() != self.signature.parameters.keys():
+        if payload.keys() != self._names:
             self.bind((), payload)
 
     def key_for(self, key: Key, payload: Mapping[str, Any]) -> str | None:

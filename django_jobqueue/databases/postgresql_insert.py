@@ -101,7 +101,7 @@ class _Shape(NamedTuple):
 
 
 def _is_for_now(job: NewJob) -> bool:
-    return job.run_at is job.expires_at is job.expires_delay is None and not job.run_delay
+    return (job.run_at, job.expires_at, job.expires_delay) == (None, None, None) and not job.run_delay
 
 
 def _shape(job: NewJob) -> _Shape:

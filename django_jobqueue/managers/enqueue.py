@@ -158,12 +158,17 @@ class EnqueueMoves(DedupeMoves):
     def _insert_chunk(self, chunk: Sequence[NewJob], jobs: dict[int, Job]) -> list[NewJob]:
         """Insert a chunk and put its jobs into ``jobs``; returns those neither made nor found."""
         made = self._database.insert_many(self._connection, chunk)
-        stored = [(one, made[one.id.int]) for one in chunk if one.id.int in made]
-        jobs.update((job.id.int, job) for job in self._instances(stored))
-        if len(made) == len(chunk):
+        alias, model = self.db, self.model
+        missing = []
+        for one in chunk:
+            number = one.id.int
+            if row := made.get(number):
+                jobs[number] = _instance(model, alias, one, row)
+            else:
+                missing.append(one)
+        if not missing:
             return []
         left = []
-        missing = [one for one in chunk if one.id.int not in made]
         holders = self._holders([one.dedupe_key for one in missing])
         for one in missing:
             if one.dedupe_key in holders:
@@ -178,37 +183,32 @@ class EnqueueMoves(DedupeMoves):
     def _instances(self, rows: Iterable[tuple[NewJob, Row | None]]) -> list[Job]:
         """The jobs as model instances, without asking the database again."""
         alias = self.db
-        return [_instance(self.model, alias, _values(new, row)) for new, row in rows]
+        return [_instance(self.model, alias, new, row) for new, row in rows]
 
 
-def _instance(model: type[Job], alias: str, values: dict[str, Any]) -> Job:
-    """What ``model(**values)`` makes; that takes longer than the database takes to store the row."""
-    job = model.__new__(model)
-    job.__dict__ = {**_defaults(model), **values, "errors": [], "_state": ModelState()}
-    job._state.adding, job._state.db = False, alias
-    return job
+def _instance(model: type[Job], alias: str, new: NewJob, row: Row | None) -> Job:
+    """What ``model(…)`` makes; that takes longer than the database takes to store the row.
 
-
-@functools.cache
-def _defaults(model: type[Job]) -> dict[str, Any]:
-    """The attributes of a new instance."""
-    return model().__dict__
-
-
-def _values(new: NewJob, row: Row | None) -> dict[str, Any]:
-    """What a new job's attributes are, besides the defaults; no ``row``: it is not yet stored."""
+    No ``row``: it is not yet stored.
+    """
     run_after, expires_at, created_at = row or (
         from_database(new.run_at),
         from_database(new.expires_at),
         None,
     )
-    return {
+    state = ModelState()
+    state.adding, state.db = False, alias
+    job = model.__new__(model)
+    job.__dict__ = {
+        **_defaults(model),
+        "_state": state,
         "id": new.id,
         "job_type": new.job_type,
         "queue": new.queue,
         "priority": new.priority,
         "payload": decode(new.payload),
         "context": {} if new.context == "{}" else decode(new.context),
+        "errors": [],
         "dedupe_key": new.dedupe_key,
         "lock_key": new.lock_key,
         "max_attempts": new.max_attempts,
@@ -218,6 +218,13 @@ def _values(new: NewJob, row: Row | None) -> dict[str, Any]:
         "updated_at": created_at,
         "created": None if row is None else True,
     }
+    return job
+
+
+@functools.cache
+def _defaults(model: type[Job]) -> dict[str, Any]:
+    """The attributes of a new instance."""
+    return model().__dict__
 
 
 def _chunks(new: Sequence[NewJob]) -> Iterator[list[NewJob]]:

@@ -101,8 +101,9 @@ def lose_lease(*jobs: Job) -> None:
 
 
 def seconds_from_now(instant: datetime | None) -> float:
+    """At least so many: SQLite rounds an instant by up to half a millisecond."""
     assert instant is not None
-    return (instant - timezone.now()).total_seconds()
+    return (instant - timezone.now()).total_seconds() - 0.0005
 
 
 def ids(jobs: list[Job]) -> list[Any]:
