@@ -86,6 +86,10 @@ class Dialect(ABC):
     def shifted(self, time: str, seconds: str) -> str:
         """SQL: the instant ``time`` moved by ``seconds`` (both SQL)."""
 
+    def at_most(self, time: str, bound: str) -> str:
+        """SQL: the earlier of two instants; null if ``time`` is."""
+        return f"CASE WHEN {time} > {bound} THEN {bound} ELSE {time} END"
+
     @abstractmethod
     def time_text(self, time: str) -> str:
         """SQL: the instant as ISO 8601 text in UTC, for JSON."""

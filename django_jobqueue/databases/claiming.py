@@ -53,6 +53,8 @@ class Claiming(Dialect):
 
     #: What is known of a lane.
     lane_columns: ClassVar[str] = "queue, priority"
+    #: Columns to sort the answer by, at its end.
+    place_columns: ClassVar[int] = 1
     #: SQL of a job's due time for a mark, where it is of use to go on from one: where finished entries stay
     #: in the index for a while.
     mark_time: ClassVar[str] = ""
@@ -64,7 +66,8 @@ class Claiming(Dialect):
     ) -> list[Row]:
         """The claimed jobs' ``columns``, in claim order."""
         rows = self.run(connection, self.claim_sql(request, columns), self.claim_params(request))
-        return [row[:-1] for row in sorted(rows, key=_place)]
+        width = self.place_columns
+        return [row[:-width] for row in sorted(rows, key=lambda row: row[-width:])]
 
     @property
     @abstractmethod
@@ -73,7 +76,7 @@ class Claiming(Dialect):
 
     @abstractmethod
     def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
-        """The statement; it returns ``columns`` and, last, what to sort by: RETURNING has no order."""
+        """The statement; it returns ``columns`` and then what to sort by: RETURNING has no order."""
 
     def claim_params(self, request: ClaimRequest) -> dict[str, Any]:
         """The parameters of the statement."""
@@ -133,26 +136,6 @@ class Claiming(Dialect):
             conditions.append(f"NOT ({self.among(f'{job}.job_type', 'exclude_types')})")
         return " AND ".join(conditions)
 
-    def placed(self, source: str) -> str:
-        """CTEs ``placed`` (claim order, and which comes first of its lock key) and ``first_suspect``."""
-        order = "priority DESC, run_after, id"
-        return f"""
-            placed AS (
-                SELECT id, crashes, lock_key,
-                       row_number() OVER (ORDER BY {order}) AS place,
-                       row_number() OVER (PARTITION BY lock_key ORDER BY {order}) AS place_of_key
-                FROM {source}
-            ),
-            first_suspect AS (SELECT min(place) AS place FROM placed WHERE crashes > 0)"""
-
-    #: Which of the placed may be taken. A suspect is taken alone, so that when it brings its worker down
-    #: again, no neighbour waits behind it in the same process.
-    takable = """
-        (p.lock_key IS NULL OR p.place_of_key = 1)
-        AND CASE WHEN p.crashes = 0
-            THEN p.place < COALESCE((SELECT place FROM first_suspect), p.place + 1)
-            ELSE p.place = 1 AND %(suspects)s END"""
-
     def claimed(self) -> str:
         """The assignments of a claim."""
         return f"""
@@ -160,7 +143,3 @@ class Claiming(Dialect):
             claimed_at = {self.now}, lease_until = {self.shifted(self.now, "%(lease)s")},
             run_started_at = CASE WHEN job.crashes > 0 THEN {self.now} ELSE NULL END,
             progress = NULL, progress_note = '', updated_at = {self.now}"""
-
-
-def _place(row: Row) -> Any:
-    return row[-1]

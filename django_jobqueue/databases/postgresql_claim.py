@@ -76,10 +76,10 @@ class LaneClaiming(Claiming):
                     {self._ahead(request, columns_taken)} LIMIT served.places FOR NO KEY UPDATE SKIP LOCKED
                 ) AS job LIMIT %(size)s
             ),
-            {self.placed("taken")},
+            {self._placed("taken")},
             chosen AS MATERIALIZED (
                 SELECT p.id FROM placed AS p
-                WHERE {self.takable}
+                WHERE {self._takable}
                   AND (p.lock_key IS NULL OR django_jobqueue_lock_is_free(p.lock_key))
             )
             UPDATE {JOB_TABLE} AS job SET {self.claimed()} WHERE job.id = {by_key("SELECT id FROM chosen")}
@@ -90,6 +90,26 @@ class LaneClaiming(Claiming):
         """The jobs of the lane ``served``, in order."""
         due = self.due(request, "j")
         return f"SELECT {columns} FROM {JOB_TABLE} AS j WHERE {due} ORDER BY j.run_after, j.id"
+
+    def _placed(self, source: str) -> str:
+        """CTEs ``placed`` (claim order, and which comes first of its lock key) and ``first_suspect``."""
+        order = "priority DESC, run_after, id"
+        return f"""
+            placed AS (
+                SELECT id, crashes, lock_key,
+                       row_number() OVER (ORDER BY {order}) AS place,
+                       row_number() OVER (PARTITION BY lock_key ORDER BY {order}) AS place_of_key
+                FROM {source}
+            ),
+            first_suspect AS (SELECT min(place) AS place FROM placed WHERE crashes > 0)"""
+
+    #: Which of the placed may be taken. A suspect is taken alone, so that when it brings its worker down
+    #: again, no neighbour waits behind it in the same process.
+    _takable = """
+        (p.lock_key IS NULL OR p.place_of_key = 1)
+        AND CASE WHEN p.crashes = 0
+            THEN p.place < COALESCE((SELECT place FROM first_suspect), p.place + 1)
+            ELSE p.place = 1 AND %(suspects)s END"""
 
     def _candidates(self, request: ClaimRequest) -> str:
         """CTE ``candidate``: among others the first jobs of all lanes, as many as may be taken."""

@@ -40,8 +40,7 @@ class Settling(Dialect):
         That begins before the claim is sent, so the sum may be a little late; never later than now.
         """
         started = self.shifted("job.claimed_at", "given.started")
-        started = f"CASE WHEN {started} > {self.now} THEN {self.now} ELSE {started} END"
-        return f"COALESCE({started}, job.run_started_at)"
+        return f"COALESCE({self.at_most(started, self.now)}, job.run_started_at)"
 
     def complete(
         self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], wait: bool

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .base import ERRORS_KEPT, ERRORS_KEPT_FROM_START, JOB_TABLE, Columns, Row
-from .claiming import ClaimRequest
 from .clock import UTC, as_text, from_database, process_now_text
 from .controlling import FACTS
 from .database import Database
 from .holding import STARTED
 from .inserting import ON_CONFLICT, PLAIN, RECENT, TARGET, NewJob
 from .observing import OpenTransaction
+from .sqlite_claim import PlainClaiming
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .clock import Instant
 
 
-class SQLite(Database):
+class SQLite(PlainClaiming, Database):
     """No row locks: one writer at a time, so a guarded UPDATE is all it takes. Batches travel as JSON."""
 
     # The database's clock is this process's clock; as a parameter it has microseconds.
@@ -59,6 +59,9 @@ class SQLite(Database):
         # width, since instants are compared as text.
         moved = f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', {time}, ({seconds}) || ' seconds')"
         return f"CASE ({seconds}) WHEN 0 THEN {time} ELSE {moved} END"
+
+    def at_most(self, time: str, bound: str) -> str:
+        return f"min({time}, {bound})"  # works ``time`` out once
 
     def seconds_until(self, time: str) -> str:
         return f"(julianday({time}) - julianday({self.now})) * 86400.0"
@@ -168,42 +171,6 @@ class SQLite(Database):
         row["expires_at"] = time(job.expires_at, job.expires_delay)
         row["now"] = as_text(now)
         return row
-
-    def first_lane(self) -> str:
-        return f"SELECT {self._probe('queue', 'TRUE')}, {self._probe('priority', 'TRUE')}"
-
-    def next_lane(self) -> str:
-        # A comparison of rows uses just the first column of the index here, so it would walk through a
-        # whole lane: first a lower priority in this queue, then the next queue. There is no LATERAL; a last
-        # lane of NULLs ends the recursion.
-        lower = self._probe("priority", "queue = lane.queue AND priority < lane.priority")
-        next_queue = self._probe("queue", "queue < lane.queue")
-        return f"""
-            SELECT CASE WHEN {lower} IS NULL THEN {next_queue} ELSE lane.queue END,
-                   COALESCE({lower}, {self._probe("priority", "queue < lane.queue")})
-            FROM lane WHERE lane.queue IS NOT NULL"""
-
-    def _probe(self, column: str, where: str) -> str:
-        return f"""(
-            SELECT {column} FROM {JOB_TABLE} WHERE status = 1 AND {where}
-            ORDER BY queue DESC, priority DESC LIMIT 1)"""
-
-    def claim_sql(self, request: ClaimRequest, columns: Sequence[str]) -> str:
-        # OR IGNORE: a lock key that is running after all leaves its row alone and lets the others through.
-        return f"""
-            WITH RECURSIVE {self.lanes(request)},
-            taken AS MATERIALIZED (
-                SELECT t.id, t.priority, t.run_after, t.crashes, t.lock_key
-                FROM served CROSS JOIN {JOB_TABLE} AS t
-                WHERE t.id IN (
-                    SELECT j.id FROM {JOB_TABLE} AS j WHERE {self.due(request, "j")}
-                    ORDER BY j.run_after, j.id LIMIT %(size)s)
-                ORDER BY t.priority DESC, t.run_after, t.id LIMIT %(size)s
-            ),
-            {self.placed("taken")}
-            UPDATE OR IGNORE {JOB_TABLE} AS job SET {self.claimed()}
-            WHERE job.status = 1 AND job.id IN (SELECT p.id FROM placed AS p WHERE {self.takable})
-            RETURNING {", ".join(columns)}, printf('%%04d %%s %%s', 1000 - priority, run_after, id)"""
 
     def renew(
         self, connection: BaseDatabaseWrapper, worker_ids: Sequence[str], lease: float, started: Sequence[Row]

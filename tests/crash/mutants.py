@@ -123,7 +123,7 @@ MUTANTS = (
         "a suspect prefetched like any other",
         (
             Edit(
-                "databases/claiming.py",
+                "databases/postgresql_claim.py",
                 """
         AND CASE WHEN p.crashes = 0
             THEN p.place < COALESCE((SELECT place FROM first_suspect), p.place + 1)
