@@ -157,7 +157,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, ReadableSpa
     """The spans that have ended, by name. A tracer of the process can be set once only, for all tests."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(telemetry, "_tracer", lambda: provider.get_tracer("tests"))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     return lambda: {span.name: span for span in exporter.get_finished_spans()}
 
 
@@ -167,6 +167,11 @@ async def current_trace_async() -> int:
 
 def current_trace() -> int:
     return trace.get_current_span().get_span_context().trace_id % 1_000_000
+
+
+def test_nothing_is_stored_where_nobody_has_set_up_tracing() -> None:
+    assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    assert telemetry.OpenTelemetryHook().capture("tests:any") is None
 
 
 @pytest.mark.parametrize("handler", [current_trace, current_trace_async])
