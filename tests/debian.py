@@ -1,7 +1,9 @@
 """Programs out of Debian's packages, unpacked below .venvs/: nothing is installed on the machine."""
 
+import contextlib
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,19 +26,22 @@ def unpacked(name: str, *packages: str) -> Path | None:
         return folder
     if not shutil.which("apt-get") or not shutil.which("dpkg"):
         return None
-    unfinished = CACHE / f"{name}.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    if not _download(packages, unfinished):
-        # A machine that has just been made may not know yet which packages there are.
-        subprocess.run(["apt-get", "update", "-q"], capture_output=True)
-        if not _download(packages, unfinished):
-            return None
-    for package in unfinished.glob("*.deb"):
-        subprocess.run(["dpkg", "-x", package, unfinished], check=True, capture_output=True)
-        package.unlink()
+    CACHE.mkdir(parents=True, exist_ok=True)
     CACHE.chmod(0o755)
-    unfinished.rename(folder)
+    # Several runs may do it at once: each in a folder of its own, and the first one's is taken.
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix=f"{name}.", ignore_cleanup_errors=True) as unfinished:
+        here = Path(unfinished)
+        if not _download(packages, here):
+            # A machine that has just been made may not know yet which packages there are.
+            subprocess.run(["apt-get", "update", "-q"], capture_output=True)
+            if not _download(packages, here):
+                return None
+        for package in here.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", package, here], check=True, capture_output=True)
+            package.unlink()
+        here.chmod(0o755)
+        with contextlib.suppress(OSError):  # another run was faster
+            here.rename(folder)
     return folder
 
 

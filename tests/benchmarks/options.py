@@ -57,7 +57,7 @@ class Options:
         """Jobs of one drain: enough for seconds of it."""
         if self.jobs is not None:
             return self.jobs
-        usual = {"postgresql": 60_000, "sqlite": 30_000}[database]
+        usual = {"postgresql": 150_000, "sqlite": 100_000}[database]
         return usual // 20 if self.quick else usual
 
     def smaller(self, usual: int, least: int = 1) -> int:
@@ -96,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Every option; those without a default here have it in ``Options``."""
     parser = OneLineParser(prog="python -m tests.benchmarks", description=__doc__, allow_abbrev=False)
     add = parser.add_argument
-    add("--jobs", type=number("jobs"), metavar="N", help="jobs of a drain (60000; on SQLite 30000)")
+    add("--jobs", type=number("jobs"), metavar="N", help="jobs of a drain (150000; on SQLite 100000)")
     add("--repeats", type=number("repeats"), metavar="N", help="times that all is measured (3)")
     add("--batch", type=numbers("batch"), metavar="N,…", help="raw loops' jobs a statement (1,10,100,500)")
     add(

@@ -28,7 +28,7 @@ def test_nothing_given_is_everything_three_times() -> None:
 
     assert chosen == Options()
     assert (chosen.repeats, chosen.only, chosen.databases) == (3, WORKLOADS, DATABASES)
-    assert (chosen.jobs_on("postgresql"), chosen.jobs_on("sqlite")) == (60_000, 30_000)
+    assert (chosen.jobs_on("postgresql"), chosen.jobs_on("sqlite")) == (150_000, 100_000)
 
 
 def test_options_are_read() -> None:
