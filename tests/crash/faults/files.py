@@ -55,8 +55,8 @@ class OtherWriters(Fault):
             for writer in writers:
                 writer.kill()
                 writer.wait()
-        # Others had to wait for the file: a renewal may have come late, though none is to be lost by it.
-        world.note_fault(self.name, since, kills=True)
+        # Who waits for SQLite's lock has no place in a queue for it: a renewal may have come too late.
+        world.note_fault(self.name, since, kills=True, suspends=True)
         if not alive or self._written(world) == before:
             raise NotInjected
 

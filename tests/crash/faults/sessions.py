@@ -180,7 +180,8 @@ class RowHeld(ServerFault):
                 f"SELECT count(*) FROM {TABLE} WHERE payload->>'n' = ANY(%s) AND status = 1 AND attempts = 0",
                 [[str(one) for one in others]],
             ).fetchone()
-        if left and left[0] == len(others):
+        # Among other faults there may have been no worker at all for as long.
+        if world.alone and left and left[0] == len(others):
             self._stuck.append(
                 f"nothing was claimed for {world.lease * 1.2:.1f} s beside a row that was locked"
             )
