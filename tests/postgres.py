@@ -21,6 +21,7 @@ import psycopg
 from psycopg import sql
 
 START_SECONDS = 30
+STOP_SECONDS = 30
 SETTINGS = {
     "listen_addresses": "",  # a socket in a folder of its own: no port to collide with
     "fsync": "off",  # what is lost with the machine is lost with the test
@@ -85,7 +86,11 @@ class Cluster:
     def stop(self) -> None:
         if self._process and self._process.stdin:
             self._process.stdin.close()
-            self._process.wait()
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:  # one of its processes does not go: as in a crash, then
+                os.kill(self.pid, signal.SIGQUIT)
+                self._process.wait()
             self._process = None
 
     def make_database(self, name: str) -> None:
