@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -74,8 +75,11 @@ class Holding(Dialect):
         errors: Mapping[str, object],
         worker_id: str | None,
         exact: bool,
+        not_after: float | None,
     ) -> list[Row]:
         """Take back jobs whose lease is over, or all of one lost worker.
+
+        ``not_after``: nothing, if the statement comes later (seconds since 1970, by the database's clock).
 
         A job recorded as started: the attempt counts, and too many of these make it DEAD. One never started
         gets it back. ``exact``: the record is known to be complete, so a job not in it is no suspect.
@@ -83,7 +87,7 @@ class Holding(Dialect):
         that is. Answers with ``REAPED``.
         """
         # lease_until is not indexed, so that a renewal touches no index: this looks at all running jobs.
-        where = f"job.status = 2 AND job.lease_until < {self.now}"
+        where = f"job.status = 2 AND job.lease_until < {self.now}{self.in_time()}"
         if worker_id is not None:
             where = "job.status = 2 AND job.worker_id = %(worker_id)s"
         started = "job.run_started_at IS NOT NULL"
@@ -108,4 +112,13 @@ class Holding(Dialect):
             {recorded}"""
         sql = self.update_where(where, assign=assign, returning=REAPED, limit=True, skip_locked=True)
         params = {**errors, "size": size, "worker_id": worker_id, "unstarted": 0 if exact else 1}
+        params["not_after"] = not_after
         return self.run(connection, sql, params)
+
+    def in_time(self) -> str:
+        """SQL: and the statement came before ``not_after``. Nothing where "now" is the sender's."""
+        return ""
+
+    def clock(self, connection: BaseDatabaseWrapper) -> float:
+        """The database's clock, in seconds since 1970."""
+        return time.time()

@@ -8,6 +8,15 @@ from .base import JOB_TABLE
 from .claiming import Claiming, ClaimRequest
 
 _ORDER = "priority DESC, run_after, id"
+#: Which of those taken are claimed: one of a lock key, and a suspect alone, so that when it brings its worker
+#: down again, no neighbour waits behind it in the same process.
+_TAKABLE = """
+    (p.lock_key IS NULL OR p.id IN (SELECT id FROM first_of_key))
+    AND CASE WHEN p.crashes = 0
+        THEN NOT EXISTS (
+            SELECT 1 FROM suspect AS s WHERE s.priority > p.priority
+                OR (s.priority = p.priority AND (s.run_after, s.id) < (p.run_after, p.id)))
+        ELSE p.id = (SELECT id FROM first) AND %(suspects)s END"""
 
 
 class PlainClaiming(Claiming):
@@ -56,17 +65,6 @@ class PlainClaiming(Claiming):
             UPDATE OR IGNORE {JOB_TABLE} AS job SET {self.claimed()}
             WHERE job.status = 1 AND job.id IN (SELECT p.id FROM taken AS p WHERE {_TAKABLE})
             RETURNING {", ".join(columns)}, -priority, run_after, id"""
-
-
-#: Which of those taken are claimed: one of a lock key, and a suspect alone, so that when it brings its worker
-#: down again, no neighbour waits behind it in the same process.
-_TAKABLE = """
-    (p.lock_key IS NULL OR p.id IN (SELECT id FROM first_of_key))
-    AND CASE WHEN p.crashes = 0
-        THEN NOT EXISTS (
-            SELECT 1 FROM suspect AS s WHERE s.priority > p.priority
-                OR (s.priority = p.priority AND (s.run_after, s.id) < (p.run_after, p.id)))
-        ELSE p.id = (SELECT id FROM first) AND %(suspects)s END"""
 
 
 def _probe(column: str, where: str) -> str:

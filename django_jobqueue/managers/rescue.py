@@ -71,17 +71,29 @@ class RescueMoves(Moves):
         if rows:
             self._database.report_progress(self._connection, worker_id, rows)
 
-    def reap(self, *, worker_id: str | None = None, exact: bool = False, size: int = SWEEP) -> int:
+    def clock(self) -> float:
+        """The database's clock in seconds since 1970, for ``reap``."""
+        return self._database.clock(self._connection)
+
+    def reap(
+        self,
+        *,
+        worker_id: str | None = None,
+        exact: bool = False,
+        size: int = SWEEP,
+        not_after: float | None = None,
+    ) -> int:
         """Take back up to ``size`` jobs whose lease is over, or all jobs of one worker that is known dead.
 
         A job recorded as started loses the attempt (PENDING, or DEAD if it was the last or its worker died
         JOBQUEUE["MAX_CRASHES"] times, CANCELLED if that was asked) and is a suspect from now on. One never
-        started gets its attempt back; it is a suspect too unless the record is ``exact``. Returns how many
-        were taken back.
+        started gets its attempt back; it is a suspect too unless the record is ``exact``. ``not_after``: by
+        ``clock()``, when the database may begin with it at the latest, else it takes nothing: what holds it
+        up may hold up renewals as well. Returns how many were taken back.
         """
         check_whole("size", size, 1, LIMIT_MAX)
         errors = _loss_errors()
-        rows = self._database.reap(self._connection, size, errors, worker_id, exact)
+        rows = self._database.reap(self._connection, size, errors, worker_id, exact, not_after)
         for row in rows:
             self._tell_reaped(row, str(errors["last_error"] if row[8] is None else row[9]))
         ended = [row[0] for row in rows if row[10] and row[1] in FINISHED]

@@ -20,6 +20,8 @@ from .service import Backoff, Service, use_own_connection
 
 #: Seconds between two looks for old jobs and silent workers.
 PRUNE_INTERVAL = 60.0
+#: Heartbeats after which the database's clock is asked for again.
+CLOCK_KEPT = 20
 #: Jobs pruned in one go; then heartbeats and reaping have their turn.
 PRUNE_MOST = 5_000
 
@@ -49,6 +51,8 @@ class Maintenance(Service):
         # heartbeat passes before anything is reaped, after an outage a whole lease from the first answer.
         self._reap_from = time.monotonic() + options.heartbeat
         self._interrupted = False
+        self._clock_ahead = 0.0  # of time.monotonic(), the database's clock
+        self._ask_clock_from = 0.0
         self._prune_marks: PruneMarks = {}
         self._prune_from = time.monotonic() + random.uniform(0, PRUNE_INTERVAL)  # noqa: S311 - spread
 
@@ -118,9 +122,21 @@ class Maintenance(Service):
         """Reap, unless others may just not have come to renew: from the first answer on they have a lease."""
         if self._interrupted:
             self._interrupted = False
+            self._ask_clock_from = 0.0  # it may be another server
             self._reap_from = time.monotonic() + self._options.lease
         if time.monotonic() >= self._reap_from:
-            self._exhaust(Job.objects.db_manager(self._options.alias).reap)
+            self._exhaust(self._reap)
+
+    def _reap(self) -> int:
+        """Reap; but nothing if the statement is a heartbeat on its way: so may be those of who renews.
+
+        A server that stood still, say: it finds all leases over, and this statement is the first it reads.
+        """
+        jobs = Job.objects.db_manager(self._options.alias)
+        if time.monotonic() >= self._ask_clock_from:
+            self._clock_ahead = jobs.clock() - time.monotonic()
+            self._ask_clock_from = time.monotonic() + CLOCK_KEPT * self._options.heartbeat
+        return jobs.reap(not_after=self._clock_ahead + time.monotonic() + self._options.heartbeat)
 
     def _take_over(self, departed: Departed) -> None:
         """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released.

@@ -210,6 +210,15 @@ def test_a_sweep_is_one_statement() -> None:
     assert len(made) == 1
 
 
+@pytest.mark.postgresql
+def test_a_sweep_that_was_held_up_on_its_way_takes_nothing() -> None:
+    job = claimed()
+    lose_lease(job)
+    assert Job.objects.reap(not_after=Job.objects.clock() - 0.001) == 0
+    assert statuses(job) == [JobStatus.RUNNING]
+    assert Job.objects.reap(not_after=Job.objects.clock() + 60) == 1
+
+
 def test_a_job_past_its_expires_at_is_cancelled_with_the_reason() -> None:
     late, fine, never = (
         enqueue(expires_at=timedelta(hours=1)),
