@@ -80,7 +80,7 @@ MUTANTS = (
         (
             Edit(
                 "databases/holding.py",
-                'f"job.status = 2 AND job.lease_until < {self.now}"',
+                'f"job.status = 2 AND job.lease_until < {self.now}{self.in_time()}"',
                 '"job.status = 2"',
             ),
         ),
@@ -107,8 +107,8 @@ MUTANTS = (
         (
             Edit(
                 "worker/worker.py",
-                "        if self._embedded:\n            self._heartbeat.start()\n",
-                "        self._heartbeat.start()\n        if self._embedded:\n",
+                "            self._heartbeat.start()\n            self._maintenance.start()\n",
+                "            self._maintenance.start()\n        self._heartbeat.start()\n",
             ),
             Edit("worker/supervisor.py", "        self._heartbeat.start()\n", ""),
         ),
@@ -185,8 +185,12 @@ class copied:
             else:
                 shutil.copy(source, tree / name)
         (tree / ".venvs").symlink_to(ROOT / ".venvs")
-        for edit in self._mutant.edits:
-            edit.apply(tree)
+        try:
+            for edit in self._mutant.edits:
+                edit.apply(tree)
+        except Stale:
+            self._folder.cleanup()
+            raise
         return tree
 
     def __exit__(self, *error: object) -> None:

@@ -1,7 +1,9 @@
 """While the database is away, or SQLite's write lock is held, nobody can renew: nobody is lost by that."""
 
+import math
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -86,5 +88,18 @@ def test_a_worker_that_had_to_wait_for_the_database_reaps_nothing_for_a_lease(
     assert status(lost) is JobStatus.RUNNING
 
     outlast(LEASE * 1.1)
+    sweep(maintenance)
+    assert status(lost) is JobStatus.PENDING
+
+
+@pytest.mark.postgresql
+def test_a_sweep_that_the_server_reads_late_reaps_nothing(lost: Job, maintenance: Maintenance) -> None:
+    # As when the server stood still for a lease since it was sent.
+    maintenance._clock_ahead = Job.objects.clock() - time.monotonic() - LEASE
+    maintenance._ask_clock_from = math.inf
+    sweep(maintenance)
+    assert status(lost) is JobStatus.RUNNING
+
+    maintenance._ask_clock_from = 0.0
     sweep(maintenance)
     assert status(lost) is JobStatus.PENDING

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from tests.conftest import ROOT
+from tests.waiting import outlast
 
 from ..table import connected
 from ..world import World
@@ -49,7 +50,7 @@ class OtherWriters(Fault):
             for _ in range(WRITERS)
         ]
         try:
-            time.sleep(random.uniform(1, 2.5))
+            outlast(random.uniform(1, 2.5))
             alive = all(writer.poll() is None for writer in writers)
         finally:
             for writer in writers:
@@ -78,7 +79,7 @@ class LongReader(Fault):
             reader.execute("BEGIN")
             count = "SELECT count(*) FROM crash_history"
             before = reader.execute(count).fetchone()
-            time.sleep(random.uniform(5, 15))
+            outlast(random.uniform(5, 15))
             assert reader.execute(count).fetchone() == before, "the snapshot did not hold"
             with connected(world.url) as now:
                 moved = now.execute(count).fetchone() != before
@@ -116,7 +117,7 @@ class DiskFull(Fault):
                         file.write(b"x" * 4_096 * 16)
                     except OSError:
                         full = True
-                        time.sleep(0.05)
+                        outlast(0.05)  # then what was freed meanwhile is taken too
         finally:
             filler.unlink()
         world.note_fault(self.name, since, kills=True)

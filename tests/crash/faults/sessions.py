@@ -10,6 +10,8 @@ from random import Random
 
 import psycopg
 
+from tests.waiting import eventually, outlast
+
 from ..kinds import Kind
 from ..world import World
 from .base import NotInjected
@@ -61,7 +63,7 @@ class TooManyClients(ServerFault):
                         hoard.append(world.bare())
                     except psycopg.OperationalError:
                         full = True
-                        time.sleep(0.05)
+                        outlast(0.05)  # then places that were freed meanwhile are taken too
             if not full:
                 raise NotInjected
         finally:
@@ -81,11 +83,12 @@ class Timeouts(ServerFault):
             before = self._cancelled(world)
             connection.execute("ALTER SYSTEM SET statement_timeout = '3ms'")
             connection.execute("SELECT pg_reload_conf()")
-            time.sleep(random.uniform(0.3, 1))
+            outlast(random.uniform(0.3, 1))
             # Somebody holds a row that a claim or an outcome wants: those that wait for it are cancelled.
             with world.bare(options="-c statement_timeout=0") as other, other.transaction():
                 other.execute(f"SELECT id FROM {TABLE} WHERE status IN (1, 2) FOR UPDATE SKIP LOCKED")
-                time.sleep(0.3)
+                with suppress(AssertionError):
+                    eventually(lambda: self._cancelled(world) > before, within=1)
         with world.bare(options="-c statement_timeout=0") as connection:
             connection.execute("ALTER SYSTEM RESET statement_timeout")
             connection.execute("SELECT pg_reload_conf()")
@@ -116,7 +119,7 @@ class Deadlocks(ServerFault):
                 ).fetchall()
                 for (job,) in rows:
                     connection.execute(f"SELECT 1 FROM {TABLE} WHERE id = %s FOR UPDATE", [job])
-                    time.sleep(0.02)
+                    outlast(0.02)  # a transaction that takes its time
             if self._failures(world) > broken:
                 world.note_fault(self.name, since, kills=True, locks=True)
                 return
@@ -173,9 +176,11 @@ class RowHeld(ServerFault):
             ).fetchall()
             if not held:
                 raise NotInjected
-            time.sleep(0.6)  # it is the first of all that are due now
+            # From then on it is the first of all.
+            due = f"SELECT bool_and(run_after <= clock_timestamp()) FROM {TABLE} WHERE payload->>'n' = %s"
+            eventually(lambda: connection.execute(due, [str(n)]).fetchone()[0])
             others = world.load.put([Kind("crash:work", 1, options={"priority": 40})] * 5)
-            time.sleep(world.lease * 1.2)
+            outlast(world.lease * 1.2)
             left = connection.execute(
                 f"SELECT count(*) FROM {TABLE} WHERE payload->>'n' = ANY(%s) AND status = 1 AND attempts = 0",
                 [[str(one) for one in others]],
