@@ -114,7 +114,7 @@ def test_a_worker_that_was_started_during_an_outage_takes_no_job_from_a_living_w
     with server.frozen():
         newcomer = start_worker("--lease", str(lease))
         outlast(lease * 1.5)  # by then it waits for the first answer
-        living.send(signal.SIGSTOP)  # so that it comes to renew later than the newcomer could sweep
+        living.stand_still(living.pid)  # so that it comes to renew later than the newcomer could sweep
 
     outlast(lease / 2)
     living.send(signal.SIGCONT)

@@ -24,7 +24,7 @@ def test_the_late_worker_writes_nothing_and_starts_nothing_that_it_lost(
 ) -> None:
     late = start_worker("--threads", "1", "--lease", str(LEASE)).ready()
     held = prefetched(ledger, tmp_path, 10)
-    late.send_group(signal.SIGSTOP)
+    late.stand_still()
     assert held.standing() == {RUNNING: 11}
 
     other = start_worker("--threads", "1", "--lease", str(LEASE), "--exclude-queues", "late").ready()
@@ -51,7 +51,7 @@ def test_the_late_worker_cannot_end_a_job_that_another_is_running(
     late = start_worker("--lease", str(LEASE)).ready()
     job = Job.objects.enqueue("tests:wait_own", {"gate": str(gate)})
     [first] = eventually(ledger.runs)
-    late.send_group(signal.SIGSTOP)
+    late.stand_still()
     other = start_worker("--lease", str(LEASE)).ready()
     equals(2, lambda: len(ledger.runs()))
     second = ledger.runs()[1]
@@ -79,8 +79,8 @@ def test_a_process_that_was_stopped_alone_loses_its_lease_although_its_superviso
     job = wait_for(gate)
     [first] = eventually(ledger.runs)
 
-    os.kill(first.pid, signal.SIGSTOP)
-    eventually(lambda: len(ledger.runs()) == 2, within=LEASE * 2 + 10)
+    worker.stand_still(first.pid)
+    equals(2, lambda: len(ledger.runs()))
     gate.touch()
     equals(DONE, lambda: status(job))
     before = row(job)

@@ -99,8 +99,7 @@ def test_a_job_whose_turn_falls_to_a_stopped_or_full_worker_starts_within_a_seco
     equals(2, lambda: len([job for job in busy if ledger.runs(job)]))
     held = {ledger.runs(job)[0].pid for job in busy}
     stopped = [pid for pid in worker.children if pid not in held][:2]
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    worker.stand_still(*stopped)
     try:
         for _ in range(15):
             assert seconds_to_start(ledger) < 1

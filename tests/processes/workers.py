@@ -3,16 +3,18 @@
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
+from django.db import connection
 
 from tests.conftest import ROOT
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 MANAGE = ROOT / "testproject" / "manage.py"
 
@@ -110,6 +112,13 @@ class RunWorker:
         """A signal to the supervisor and its processes."""
         os.killpg(self.pid, number)
 
+    def stand_still(self, *pids: int) -> None:
+        """SIGSTOP to these processes of it, or to all, until they stand; none in the middle of a write."""
+        with _nobody_writing():
+            for pid in pids or self.members():
+                os.kill(pid, signal.SIGSTOP)
+                eventually(lambda pid=pid: psutil.Process(pid).status() == psutil.STATUS_STOPPED, every=0.001)
+
     def wait(self, within: float = 30) -> int:
         """Its exit code."""
         try:
@@ -132,6 +141,17 @@ class RunWorker:
             self.send_group(signal.SIGKILL)
         self.process.wait()
         eventually(lambda: not self.members())
+
+
+@contextmanager
+def _nobody_writing() -> Iterator[None]:
+    """Of SQLite's writers: one that is stopped in the middle of it keeps the lock from everybody."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], PATIENCE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
 
 
 def is_alive(pid: int) -> bool:
