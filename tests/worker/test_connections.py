@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import connection, connections
 
+from django_jobqueue.databases.waking import ANY_QUEUE, wake_workers
 from django_jobqueue.worker import WorkerOptions
 from django_jobqueue.worker.service import use_own_connection
 from django_jobqueue.worker.turns import Turns
@@ -79,3 +81,18 @@ def test_a_listener_that_hears_nothing_says_so_once(caplog: pytest.LogCaptureFix
     assert not wakeup.reliable
     assert caplog.text.count("Cannot LISTEN") == 1
     assert "pooler" in caplog.text
+
+
+def test_a_listener_says_so_before_it_goes(tmp_path: Path) -> None:
+    wakeup = PostgreSQLWakeup(WorkerOptions(lease=60), Turns(lambda: (0, 1)))
+    wakeup.wait(0.1)
+    wake_workers("default", {ANY_QUEUE: 1})
+    eventually(lambda: wakeup.wait(0.1) and wakeup.reliable)
+
+    with (tmp_path / "said").open("w") as said:
+        connection.connection.pgconn.trace(said.fileno())
+        wakeup.close()
+
+    words = (tmp_path / "said").read_text()
+    # The server logs it as FATAL if it has a word for one who is gone.
+    assert 0 < words.index("UNLISTEN *") < words.index("Terminate")
