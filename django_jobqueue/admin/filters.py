@@ -58,7 +58,12 @@ class NameFilter(ABC, admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """The names to offer, and the one that is chosen now."""
         chosen = {self.value()} - {None}
-        return [(name, name) for name in sorted({*self.names(request), *map(str, chosen)})]
+        offered = {name: self.label(name) for name in {*self.names(request), *map(str, chosen)}}
+        return sorted(offered.items(), key=lambda one: one[1])
+
+    def label(self, name: str) -> str:
+        """What the name is shown as."""
+        return name
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """The jobs of the chosen name."""
@@ -101,7 +106,12 @@ class WorkerFilter(NameFilter):
 
     def names(self, request: HttpRequest) -> set[str]:
         """The workers heard of last."""
-        return set(Worker.objects.order_by("-last_beat").values_list("id", flat=True)[:WORKERS])
+        self._workers = {one.id: one for one in Worker.objects.order_by("-last_beat")[:WORKERS]}
+        return set(self._workers)
+
+    def label(self, name: str) -> str:
+        """Where it runs; and the start of its identity, since a host may use a process id again."""
+        return f"{self._workers[name]} ({name[:8]})" if name in self._workers else name
 
 
 class GivenOnlyFilter(NameFilter):

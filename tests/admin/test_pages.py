@@ -12,7 +12,8 @@ from django.urls import reverse
 from django_jobqueue.admin import changelist, search
 from django_jobqueue.admin.jobs import JobAdmin
 from django_jobqueue.admin.walks import NEWEST, BadKey
-from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.managers import WorkerFacts
+from django_jobqueue.models import Job, JobStatus, Worker
 from tests.admin.conftest import Person
 from tests.admin.pages import job_list, listed, told, words
 from tests.moves.factories import TYPE, ago, claim, dead, enqueue, in_status, selected
@@ -254,3 +255,14 @@ def test_the_active_holder_of_a_key_is_named_however_old_it_is(
     monkeypatch.setattr(search, "LOOK", 2)
     html = job_list(admin_client, "?q=report-7").content.decode()
     assert reverse("admin:django_jobqueue_job_change", args=[holder.pk]) in html
+
+
+def test_workers_are_offered_by_where_they_run(admin_client: Client) -> None:
+    facts = {"host": "web-1", "queues": None, "capacity": 8, "version": "1.0"}
+    Worker.objects.beat(
+        [WorkerFacts("deadbeef0001", pid=7, **facts), WorkerFacts("beefdead0002", pid=9, **facts)]
+    )
+    offered = words(job_list(admin_client, "?worker=gone").content.decode())
+    places = ["gone", "web-1:7 (deadbeef)", "web-1:9 (beefdead)"]
+    assert [offered.count(place) for place in places] == [1, 1, 1]
+    assert sorted(places, key=offered.index) == places
