@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections, reset_queries
@@ -17,6 +18,8 @@ from ..managers.rescue import SWEEP
 from ..models import Job, Statistic, Worker
 from .options import WorkerOptions
 from .service import Backoff, Service, use_own_connection
+
+T = TypeVar("T")
 
 #: Seconds between two looks for old jobs and silent workers.
 PRUNE_INTERVAL = 60.0
@@ -72,6 +75,7 @@ class Maintenance(Service):
     def run(self) -> None:
         """Sweep every heartbeat, departed workers at once."""
         use_own_connection(self._options.alias)
+        self._attempt(self._ask_the_clock)  # this may be the end of an outage, which a late answer tells
         self._reap_from = time.monotonic() + self._options.heartbeat
         while True:
             departed = self._next_departed()
@@ -95,8 +99,19 @@ class Maintenance(Service):
     def _exhaust(self, sweep: Callable[[], int]) -> None:
         """Sweep until a statement finds less than it may take, but no longer than a heartbeat."""
         until = time.monotonic() + self._options.heartbeat
-        while sweep() >= SWEEP and time.monotonic() < until:
+        while self._timed(sweep) >= SWEEP and time.monotonic() < until:
             pass
+
+    def _timed(self, statement: Callable[[], T]) -> T:
+        """Its answer. If that takes longer than a heartbeat, others could not renew meanwhile.
+
+        PostgreSQL stood still; or somebody held SQLite's write lock, for which those who wait come in any
+        order. The one who looks at leases must not be the first.
+        """
+        begun = time.monotonic()
+        answer = statement()
+        self._interrupted |= time.monotonic() - begun > self._options.heartbeat
+        return answer
 
     def _until_done(self, action: Callable[[], None]) -> None:
         while not self._attempt(action):
@@ -132,11 +147,17 @@ class Maintenance(Service):
 
         A server that stood still, say: it finds all leases over, and this statement is the first it reads.
         """
-        jobs = Job.objects.db_manager(self._options.alias)
         if time.monotonic() >= self._ask_clock_from:
-            self._clock_ahead = jobs.clock() - time.monotonic()
-            self._ask_clock_from = time.monotonic() + CLOCK_KEPT * self._options.heartbeat
+            self._ask_the_clock()
+        if self._interrupted:
+            return 0
+        jobs = Job.objects.db_manager(self._options.alias)
         return jobs.reap(not_after=self._clock_ahead + time.monotonic() + self._options.heartbeat)
+
+    def _ask_the_clock(self) -> None:
+        clock = Job.objects.db_manager(self._options.alias).clock
+        self._clock_ahead = self._timed(clock) - time.monotonic()
+        self._ask_clock_from = time.monotonic() + CLOCK_KEPT * self._options.heartbeat
 
     def _take_over(self, departed: Departed) -> None:
         """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released.
@@ -159,11 +180,7 @@ class Maintenance(Service):
 
     def _sweep(self) -> None:
         jobs = Job.objects.db_manager(self._options.alias)
-        begun = time.monotonic()
         self._exhaust(jobs.expire)
-        # SQLite: somebody held the write lock for long, so nobody could renew. Those who wait for it come
-        # in any order, and this one must not be the first to look at leases.
-        self._interrupted |= time.monotonic() - begun > self._options.heartbeat
         self._reap_if_leases_can_be_trusted()
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL

@@ -116,7 +116,14 @@ MUTANTS = (
     ),
     Mutant(
         "reaping at once after a reconnect",
-        (Edit("worker/maintenance.py", "        if self._interrupted:\n", "        if False:\n"),),
+        (
+            Edit(
+                "worker/maintenance.py",
+                "        if self._interrupted:\n            self._interrupted = False\n",
+                "        if False:\n",
+            ),
+            Edit("worker/maintenance.py", "        if self._interrupted:\n            return 0\n", ""),
+        ),
         ("--only", "LongOutage", "--seconds", "20"),
     ),
     Mutant(

@@ -4,8 +4,8 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import timedelta
 
 import pytest
@@ -15,11 +15,14 @@ from django_jobqueue.databases.clock import DatabaseAgo
 from django_jobqueue.models import Job, JobStatus
 from django_jobqueue.worker.maintenance import Maintenance
 from django_jobqueue.worker.options import WorkerOptions
-from tests.waiting import outlast
+from tests.plugin import CLUSTER
+from tests.waiting import equals, outlast
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LEASE = 1.0
+
+Frozen = Callable[[float], AbstractContextManager[None]]
 
 
 @contextmanager
@@ -39,6 +42,29 @@ def write_lock(seconds: float) -> Iterator[None]:
     locked.wait()
     yield
     holder.join()
+
+
+@pytest.fixture
+def frozen(pytestconfig: pytest.Config) -> Frozen:
+    """The server stands still from now on, for so many seconds at least; over when the context is."""
+
+    @contextmanager
+    def freeze(seconds: float) -> Iterator[None]:
+        cluster, stopped = pytestconfig.stash[CLUSTER], threading.Event()
+
+        def hold() -> None:
+            with cluster.frozen():
+                stopped.set()
+                outlast(seconds)
+
+        connection.ensure_connection()
+        holder = threading.Thread(target=hold)
+        holder.start()
+        stopped.wait()
+        yield
+        holder.join()
+
+    return freeze
 
 
 @pytest.fixture
@@ -103,3 +129,32 @@ def test_a_sweep_that_the_server_reads_late_reaps_nothing(lost: Job, maintenance
     maintenance._ask_clock_from = 0.0
     sweep(maintenance)
     assert status(lost) is JobStatus.PENDING
+
+
+@pytest.mark.postgresql
+def test_a_server_that_stood_still_when_it_was_asked_for_its_clock_has_nothing_reaped(
+    lost: Job, maintenance: Maintenance, frozen: Frozen
+) -> None:
+    with frozen(LEASE / 4 * 1.5):
+        maintenance._attempt(maintenance._reap_if_leases_can_be_trusted)
+    sweep(maintenance)
+    assert status(lost) is JobStatus.RUNNING
+
+    outlast(LEASE * 1.1)
+    sweep(maintenance)
+    assert status(lost) is JobStatus.PENDING
+
+
+@pytest.mark.postgresql
+def test_a_worker_that_was_started_at_the_end_of_an_outage_reaps_nothing_for_a_lease(
+    lost: Job, frozen: Frozen
+) -> None:
+    maintenance = Maintenance(WorkerOptions(lease=LEASE), lambda name: None)
+    with frozen(LEASE / 4 * 1.5):
+        maintenance.start()
+    answered = time.monotonic()
+    try:
+        equals(JobStatus.PENDING, lambda: status(lost))
+        assert time.monotonic() - answered > LEASE
+    finally:
+        maintenance.stop(10)
