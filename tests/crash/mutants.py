@@ -6,6 +6,7 @@ Each change is made to a copy of the tree, on which the narrowest part of the su
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from tests.conftest import ROOT
 COPIED = ("django_jobqueue", "testproject", "tests", "pyproject.toml")
 #: Chance has its part in most of them: so many seeds until one is caught.
 SEEDS = 3
+#: More sequences of moves than the suite has time for.
+STATE_MACHINE = {"JOBQUEUE_TEST_EXAMPLES": "400"}
 
 
 class Stale(Exception):
@@ -209,7 +212,12 @@ def caught(mutant: Mutant) -> str:
     with copied(mutant) as tree:
         for command in mutant.commands():
             done = subprocess.run(
-                [sys.executable, "-m", *command], cwd=tree, capture_output=True, text=True, timeout=600
+                [sys.executable, "-m", *command],
+                cwd=tree,
+                capture_output=True,
+                text=True,
+                timeout=600,
+                env=os.environ | STATE_MACHINE,
             )
             said = done.stdout + done.stderr
             # A run that broke for another reason has noticed nothing.
