@@ -175,7 +175,7 @@ class World:
 
     def busy_hosts(self) -> list[Host]:
         """Those that serve the usual load."""
-        return [host for host in self.hosts if "fifo" not in host.options]
+        return [host for host in self.hosts if "--queues" not in host.options]
 
     def start_hosts(self) -> None:
         """Start all, and wait until they are there."""
