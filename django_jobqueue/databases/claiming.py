@@ -66,6 +66,10 @@ class Claiming(Dialect):
     ) -> list[Row]:
         """The claimed jobs' ``columns``, in claim order."""
         rows = self.run(connection, self.claim_sql(request, columns), self.claim_params(request))
+        return self.in_claim_order(rows)
+
+    def in_claim_order(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows sorted by the columns at their end, and without these."""
         width = self.place_columns
         return [row[:-width] for row in sorted(rows, key=lambda row: row[-width:])]
 
