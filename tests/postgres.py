@@ -121,6 +121,7 @@ class Cluster:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """All its processes stand still for a while: sockets are open, and nobody answers."""
+        psutil.Process(self.pid).suspend()  # first, so that it starts no other
         everyone = self.processes()
         for process in everyone:
             with suppress(psutil.NoSuchProcess):

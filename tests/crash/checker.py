@@ -52,8 +52,10 @@ class Evidence:
         return found
 
     def is_disturbed(self, run: Run) -> bool:
-        """Whether its outcome may have been lost: cut off, or something was broken right after it."""
-        return run.verdict is None or any(
+        """Whether its outcome may be lost: cut off, too late, or something was broken right after it."""
+        if run.verdict is None or self.may_have_lost_its_lease(run, run.end):
+            return True
+        return any(
             fault.since <= run.end + WRITTEN_WITHIN and fault.until >= run.end
             for fault in self.ledger.faults
             if fault.kills or fault.suspends

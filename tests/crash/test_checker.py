@@ -87,6 +87,14 @@ def test_attempts_without_a_start_and_starts_without_an_attempt_are_noticed() ->
     assert "1 attempts of 2 starts" in broken(runs=runs, rows=(row,))
 
 
+def test_a_start_that_no_renewal_could_report_is_not_counted() -> None:
+    """Cut off right after it started, and back before its end: by then the job runs elsewhere."""
+    row = replace(ROW, fence=2, result=2)
+    runs = (replace(RUN, start=3.9, end=9.0), replace(RUN, fence=2, pid=11, start=6.5, end=10.0))
+    assert "1 attempts of 2 starts" in broken(runs=runs, rows=(row,))
+    assert broken(runs=runs, rows=(row,), faults=(PAUSE,)) == ""
+
+
 def test_a_worker_taken_for_lost_without_a_fault_is_noticed() -> None:
     assert "was taken for lost" in broken(rows=(replace(ROW, crashes=1),))
 
