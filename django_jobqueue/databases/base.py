@@ -143,6 +143,10 @@ class Dialect(ABC):
     ) -> str:
         """SQL: update the jobs for which ``where`` holds, at most the parameter ``size`` if ``limit``."""
 
+    @abstractmethod
+    def select_free(self, where: str) -> str:
+        """SQL: the ids of at most ``size`` jobs for which ``where`` holds and whose row nobody has locked."""
+
     def ids(self, ids: Iterable[UUID]) -> Any:
         """Job ids as the parameter that ``among(…, kind="id")`` expects."""
         return self.values([self.from_id(one) for one in ids])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from .base import JOB_TABLE, Dialect, Row, ended, with_error
 from .settling import HELD
@@ -39,12 +39,16 @@ class Holding(Dialect):
     def record_started(
         self, connection: BaseDatabaseWrapper, worker_id: str, started: Sequence[Row]
     ) -> list[Row]:
-        """Record when jobs of this worker started, before anything else is decided about them."""
+        """Record when jobs of this worker started, before anything else is decided about them.
+
+        Not for rows that are locked, which ``reap`` passes over as well.
+        """
         sql = self.update_given(
             STARTED,
             guard="job.status = 2 AND job.worker_id = %(worker_id)s AND job.run_started_at IS NULL",
             assign=f"run_started_at = {self.shifted(self.now, '-given.age')}",
             returning="id",
+            wait=False,
         )
         return self.run(connection, sql, {"worker_id": worker_id, **self.batch(STARTED, started)})
 
@@ -75,19 +79,18 @@ class Holding(Dialect):
         errors: Mapping[str, object],
         worker_id: str | None,
         exact: bool,
-        not_after: float | None,
+        only: Sequence[UUID] | None,
     ) -> list[Row]:
-        """Take back jobs whose lease is over, or all of one lost worker.
-
-        ``not_after``: nothing, if the statement comes later (seconds since 1970, by the database's clock).
+        """Take back jobs whose lease is over, ``only`` these if given, or all of one lost worker.
 
         A job recorded as started: the attempt counts, and too many of these make it DEAD. One never started
         gets it back. ``exact``: the record is known to be complete, so a job not in it is no suspect.
         ``errors``: that of a lost worker, and with names in ``poison_`` that of too many; and how many
         that is. Answers with ``REAPED``.
         """
-        # lease_until is not indexed, so that a renewal touches no index: this looks at all running jobs.
-        where = f"job.status = 2 AND job.lease_until < {self.now}{self.in_time()}"
+        where = self._is_overdue
+        if only is not None:
+            where += f" AND {self.among('job.id', 'only', 'id')}"
         if worker_id is not None:
             where = "job.status = 2 AND job.worker_id = %(worker_id)s"
         started = "job.run_started_at IS NOT NULL"
@@ -112,13 +115,15 @@ class Holding(Dialect):
             {recorded}"""
         sql = self.update_where(where, assign=assign, returning=REAPED, limit=True, skip_locked=True)
         params = {**errors, "size": size, "worker_id": worker_id, "unstarted": 0 if exact else 1}
-        params["not_after"] = not_after
+        if only is not None:
+            params["only"] = self.ids(only)
         return self.run(connection, sql, params)
 
-    def in_time(self) -> str:
-        """SQL: and the statement came before ``not_after``. Nothing where "now" is the sender's."""
-        return ""
+    def overdue(self, connection: BaseDatabaseWrapper, size: int) -> list[Row]:
+        """(id) of up to so many jobs whose lease is over, and whose row no other transaction has locked."""
+        return self.run(connection, self.select_free(self._is_overdue), {"size": size})
 
-    def clock(self, connection: BaseDatabaseWrapper) -> float:
-        """The database's clock, in seconds since 1970."""
-        return time.time()
+    @property
+    def _is_overdue(self) -> str:
+        # lease_until is not indexed, so that a renewal touches no index: this looks at all running jobs.
+        return f"job.status = 2 AND job.lease_until < {self.now}"

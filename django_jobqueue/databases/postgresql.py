@@ -210,12 +210,8 @@ class PostgreSQL(LaneClaiming, ArrayInserting, Database):
         params = {"workers": list(worker_ids), "lease": lease, **self.batch(STARTED, started)}
         return self.run(connection, sql, params)
 
-    def in_time(self) -> str:
-        return f" AND date_part('epoch', {self.now}) < COALESCE(%(not_after)s::float8, 'Infinity')"
-
-    def clock(self, connection: BaseDatabaseWrapper) -> float:
-        [[seconds]] = self.run(connection, f"SELECT date_part('epoch', {self.now})")
-        return float(seconds)
+    def select_free(self, where: str) -> str:
+        return self._locked(where, True, True)
 
     def open_transactions(self, connection: BaseDatabaseWrapper, older_than: float) -> list[OpenTransaction]:
         # Those of other roles are seen by superusers and members of pg_read_all_stats only.

@@ -122,6 +122,9 @@ class SQLite(PlainClaiming, Database):
                 SELECT job.id FROM {JOB_TABLE} AS job WHERE {where} ORDER BY job.id LIMIT %(size)s)"""
         return f"UPDATE {JOB_TABLE} AS job SET {assign} WHERE {where} RETURNING {returning}"
 
+    def select_free(self, where: str) -> str:
+        return f"SELECT job.id FROM {JOB_TABLE} AS job WHERE {where} LIMIT %(size)s"
+
     def insert(self, connection: BaseDatabaseWrapper, job: NewJob) -> Row | None:
         # Without RETURNING: it takes half as long, and every value is known here.
         now = datetime.datetime.now(UTC)

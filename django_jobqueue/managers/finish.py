@@ -176,7 +176,7 @@ class FinishMoves(Moves):
         """Release the jobs that the table says this worker holds, or ``only`` these (id, fence); how many.
 
         For a worker that was stopped, with the jobs that had ``started``; and for jobs of a claim whose
-        answer was lost.
+        answer was lost. Rows that another transaction has locked hold up nobody: they go by their leases.
         """
         if only is None:
             held = self._database.held_by(self._connection, worker_id)
@@ -184,7 +184,7 @@ class FinishMoves(Moves):
         rows = [(one, fence, 0.0 if one in started else None) for one, fence in only]
         if not rows:
             return 0
-        released = self._database.release(self._connection, worker_id, rows, True, _release_bound())
+        released = self._database.release(self._connection, worker_id, rows, False, _release_bound())
         tell_waiters(self.db, [self._database.to_id(one) for one in _awaited(released)])
         return len(released)
 
@@ -192,6 +192,7 @@ class FinishMoves(Moves):
         """``fail`` the jobs among these that this worker, which is gone, holds: they ended only with it.
 
         The cause is ``JobCancelled`` where that was asked (so it is CANCELLED), else ``JobTimeout``.
+        Rows that another transaction has locked go by their leases.
         """
         held = self.model.objects.using(self.db).filter(
             pk__in=ids, worker_id=worker_id, status=JobStatus.RUNNING
@@ -206,7 +207,7 @@ class FinishMoves(Moves):
             )
             delay = next_delay(cause(), job, job_type)
             outcomes.append(Failed(job, failure=failure, delay=delay))
-        self.settle(worker_id, outcomes)
+        self.settle(worker_id, outcomes, wait=False)
 
     def _settle_one(self, job: Job, outcome: Outcome) -> bool:
         if not job.worker_id:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -71,9 +71,14 @@ class RescueMoves(Moves):
         if rows:
             self._database.report_progress(self._connection, worker_id, rows)
 
-    def clock(self) -> float:
-        """The database's clock in seconds since 1970, for ``reap``."""
-        return self._database.clock(self._connection)
+    def overdue(self, size: int = LIMIT_MAX) -> set[UUID]:
+        """Up to ``size`` (1 … 10,000) running jobs whose lease is over: their ids, for ``reap(only=…)``.
+
+        On PostgreSQL without those whose row another transaction has locked: that may have kept their worker
+        from renewing.
+        """
+        check_whole("size", size, 1, LIMIT_MAX)
+        return {self._database.to_id(one) for (one,) in self._database.overdue(self._connection, size)}
 
     def reap(
         self,
@@ -81,19 +86,20 @@ class RescueMoves(Moves):
         worker_id: str | None = None,
         exact: bool = False,
         size: int = SWEEP,
-        not_after: float | None = None,
+        only: Collection[UUID] | None = None,
     ) -> int:
         """Take back up to ``size`` jobs whose lease is over, or all jobs of one worker that is known dead.
 
         A job recorded as started loses the attempt (PENDING, or DEAD if it was the last or its worker died
         JOBQUEUE["MAX_CRASHES"] times, CANCELLED if that was asked) and is a suspect from now on. One never
-        started gets its attempt back; it is a suspect too unless the record is ``exact``. ``not_after``: by
-        ``clock()``, when the database may begin with it at the latest, else it takes nothing: what holds it
-        up may hold up renewals as well. Returns how many were taken back.
+        started gets its attempt back; it is a suspect too unless the record is ``exact``. ``only``: of these
+        jobs. Returns how many were taken back.
         """
         check_whole("size", size, 1, LIMIT_MAX)
         errors = _loss_errors()
-        rows = self._database.reap(self._connection, size, errors, worker_id, exact, not_after)
+        rows = self._database.reap(
+            self._connection, size, errors, worker_id, exact, None if only is None else list(only)
+        )
         for row in rows:
             self._tell_reaped(row, str(errors["last_error"] if row[8] is None else row[9]))
         ended = [row[0] for row in rows if row[10] and row[1] in FINISHED]

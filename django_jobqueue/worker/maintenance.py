@@ -23,8 +23,11 @@ T = TypeVar("T")
 
 #: Seconds between two looks for old jobs and silent workers.
 PRUNE_INTERVAL = 60.0
-#: Heartbeats after which the database's clock is asked for again.
-CLOCK_KEPT = 20
+#: Heartbeats between two looks for leases that are over; varied, so that workers do not look in step.
+LOOK = (0.7, 0.8)
+#: Heartbeats after which a lease that was over is over for good: all living workers have renewed by then.
+#: With a look before it, it is two at most.
+SECOND_LOOK = 1.15
 #: Jobs pruned in one go; then heartbeats and reaping have their turn.
 PRUNE_MOST = 5_000
 
@@ -54,8 +57,7 @@ class Maintenance(Service):
         # heartbeat passes before anything is reaped, after an outage a whole lease from the first answer.
         self._reap_from = time.monotonic() + options.heartbeat
         self._interrupted = False
-        self._clock_ahead = 0.0  # of time.monotonic(), the database's clock
-        self._ask_clock_from = 0.0
+        self._overdue: set[UUID] = set()  # jobs whose lease was over at the last look
         self._prune_marks: PruneMarks = {}
         self._prune_from = time.monotonic() + random.uniform(0, PRUNE_INTERVAL)  # noqa: S311 - spread
 
@@ -75,7 +77,6 @@ class Maintenance(Service):
     def run(self) -> None:
         """Sweep every heartbeat, departed workers at once."""
         use_own_connection(self._options.alias)
-        self._attempt(self._ask_the_clock)  # this may be the end of an outage, which a late answer tells
         self._reap_from = time.monotonic() + self._options.heartbeat
         while True:
             departed = self._next_departed()
@@ -87,7 +88,8 @@ class Maintenance(Service):
                 self._attempt(self._sweep)
 
     def _next_departed(self) -> Departed | None:
-        pause = 0.0 if self.stopping.is_set() else self._options.heartbeat * random.uniform(0.8, 1)  # noqa: S311
+        beats = SECOND_LOOK if self._overdue else random.uniform(*LOOK)  # noqa: S311 - spread
+        pause = 0.0 if self.stopping.is_set() else self._options.heartbeat * beats
         begun = time.monotonic()
         try:
             return self._departed.get(timeout=pause)
@@ -133,31 +135,20 @@ class Maintenance(Service):
         self._interrupted |= not done or time.monotonic() - begun > self._options.lease / 2
         return done
 
-    def _reap_if_leases_can_be_trusted(self) -> None:
-        """Reap, unless others may just not have come to renew: from the first answer on they have a lease."""
+    def _reap(self) -> None:
+        """Reap what two looks found over: so its worker had a heartbeat's time to renew it in between.
+
+        One look cannot tell a lost worker from one that comes to renew in a moment: until just now the server
+        may have stood still, another transaction may have had the row locked, or on SQLite, where it is
+        the machine's, the clock may have been set or the machine have slept.
+        """
         if self._interrupted:
             self._interrupted = False
-            self._ask_clock_from = 0.0  # it may be another server
             self._reap_from = time.monotonic() + self._options.lease
-        if time.monotonic() >= self._reap_from:
-            self._exhaust(self._reap)
-
-    def _reap(self) -> int:
-        """Reap; but nothing if the statement is a heartbeat on its way: so may be those of who renews.
-
-        A server that stood still, say: it finds all leases over, and this statement is the first it reads.
-        """
-        if time.monotonic() >= self._ask_clock_from:
-            self._ask_the_clock()
-        if self._interrupted:
-            return 0
         jobs = Job.objects.db_manager(self._options.alias)
-        return jobs.reap(not_after=self._clock_ahead + time.monotonic() + self._options.heartbeat)
-
-    def _ask_the_clock(self) -> None:
-        clock = Job.objects.db_manager(self._options.alias).clock
-        self._clock_ahead = self._timed(clock) - time.monotonic()
-        self._ask_clock_from = time.monotonic() + CLOCK_KEPT * self._options.heartbeat
+        if self._overdue and time.monotonic() >= self._reap_from:
+            self._exhaust(lambda: jobs.reap(only=self._overdue))
+        self._overdue = self._timed(jobs.overdue)
 
     def _take_over(self, departed: Departed) -> None:
         """Of a lost worker, jobs that had started lose the attempt; those of a stopped one are released.
@@ -181,7 +172,7 @@ class Maintenance(Service):
     def _sweep(self) -> None:
         jobs = Job.objects.db_manager(self._options.alias)
         self._exhaust(jobs.expire)
-        self._reap_if_leases_can_be_trusted()
+        self._reap()
         if time.monotonic() >= self._prune_from:
             self._prune_from = time.monotonic() + PRUNE_INTERVAL
             if jobs.prune(most=PRUNE_MOST, marks=self._prune_marks) >= PRUNE_MOST:

@@ -210,13 +210,14 @@ def test_a_sweep_is_one_statement() -> None:
     assert len(made) == 1
 
 
-@pytest.mark.postgresql
-def test_a_sweep_that_was_held_up_on_its_way_takes_nothing() -> None:
-    job = claimed()
-    lose_lease(job)
-    assert Job.objects.reap(not_after=Job.objects.clock() - 0.001) == 0
-    assert statuses(job) == [JobStatus.RUNNING]
-    assert Job.objects.reap(not_after=Job.objects.clock() + 60) == 1
+def test_of_those_overdue_only_those_asked_for_are_taken_back() -> None:
+    lost, other, living = claimed(), claimed(), claimed()
+    lose_lease(lost, other)
+    assert Job.objects.overdue() == {lost.pk, other.pk}
+    assert len(Job.objects.overdue(1)) == 1
+    assert Job.objects.reap(only={lost.pk, living.pk}) == 1
+    assert statuses(lost, other, living) == [JobStatus.PENDING, JobStatus.RUNNING, JobStatus.RUNNING]
+    assert Job.objects.reap(only=set()) == 0
 
 
 def test_a_job_past_its_expires_at_is_cancelled_with_the_reason() -> None:
@@ -263,6 +264,25 @@ def test_an_expired_job_frees_its_dedupe_key() -> None:
     assert Job.objects.expire() == 1
     assert enqueue(dedupe_key="k").created is True
     assert not set(ids([job])) & set(ids(claim(10)))
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_taking_over_from_a_worker_passes_over_rows_that_others_have_locked() -> None:
+    locked, free = claimed(), claimed()
+
+    def take_over() -> tuple[int, int]:
+        Job.objects.record_started(WORKER, [(locked.pk, 1.0), (free.pk, 1.0)])
+        Job.objects.fail_stuck(WORKER, [locked.pk])
+        released = Job.objects.release_held(WORKER, only=[(locked.pk, 1)])
+        return released, Job.objects.reap(worker_id=WORKER, exact=True)
+
+    with transaction.atomic():
+        list(Job.objects.select_for_update().filter(pk=locked.pk))
+        with in_thread(take_over) as taken:
+            assert taken.result(PATIENCE) == (0, 1)
+    assert statuses(locked, free) == [RUNNING, PENDING]
+    assert (row(free)["attempts"], row(free)["crashes"]) == (1, 1)
 
 
 @pytest.mark.postgresql

@@ -1,22 +1,22 @@
 """While the database is away, or SQLite's write lock is held, nobody can renew: nobody is lost by that."""
 
-import math
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
+import time_machine
+from django.db import connection, transaction
 
 from django_jobqueue.databases.clock import DatabaseAgo
 from django_jobqueue.models import Job, JobStatus
 from django_jobqueue.worker.maintenance import Maintenance
 from django_jobqueue.worker.options import WorkerOptions
 from tests.plugin import CLUSTER
-from tests.waiting import equals, outlast
+from tests.waiting import PATIENCE, equals, outlast
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -118,25 +118,64 @@ def test_a_worker_that_had_to_wait_for_the_database_reaps_nothing_for_a_lease(
     assert status(lost) is JobStatus.PENDING
 
 
-@pytest.mark.postgresql
-def test_a_sweep_that_the_server_reads_late_reaps_nothing(lost: Job, maintenance: Maintenance) -> None:
-    # As when the server stood still for a lease since it was sent.
-    maintenance._clock_ahead = Job.objects.clock() - time.monotonic() - LEASE
-    maintenance._ask_clock_from = math.inf
+def test_a_lease_is_over_for_good_at_the_second_look(lost: Job, maintenance: Maintenance) -> None:
+    sweep(maintenance)
+    assert status(lost) is JobStatus.RUNNING
+    sweep(maintenance)
+    assert status(lost) is JobStatus.PENDING
+
+
+def test_a_worker_that_renews_between_two_looks_keeps_its_job(lost: Job, maintenance: Maintenance) -> None:
+    sweep(maintenance)
+    Job.objects.renew_lease(worker_ids=["one"], lease=LEASE * 60)
     sweep(maintenance)
     assert status(lost) is JobStatus.RUNNING
 
-    maintenance._ask_clock_from = 0.0
+
+@pytest.mark.sqlite
+def test_a_clock_that_was_set_forward_costs_no_living_worker_its_job(maintenance: Maintenance) -> None:
+    job = Job.objects.enqueue("tests:nothing")
+    Job.objects.claim(worker_id="one", lease=LEASE * 60)
+    sweep(maintenance)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=1)):
+        sweep(maintenance)
+        Job.objects.renew_lease(worker_ids=["one"], lease=LEASE * 60)
+        sweep(maintenance)
+        assert status(job) is JobStatus.RUNNING
+
+
+@pytest.mark.postgresql
+def test_a_row_that_somebody_has_locked_was_not_looked_at(lost: Job, maintenance: Maintenance) -> None:
+    """Its worker could not renew it either."""
+    locked, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Job.objects.select_for_update().get(pk=lost.pk)
+            locked.set()
+            release.wait(PATIENCE)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait(PATIENCE)
+    sweep(maintenance)
+    sweep(maintenance)
+    release.set()
+    holder.join()
+    sweep(maintenance)
+    assert status(lost) is JobStatus.RUNNING
+
     sweep(maintenance)
     assert status(lost) is JobStatus.PENDING
 
 
 @pytest.mark.postgresql
-def test_a_server_that_stood_still_when_it_was_asked_for_its_clock_has_nothing_reaped(
+def test_a_server_that_stood_still_during_a_look_has_nothing_reaped_for_a_lease(
     lost: Job, maintenance: Maintenance, frozen: Frozen
 ) -> None:
     with frozen(LEASE / 4 * 1.5):
-        maintenance._attempt(maintenance._reap_if_leases_can_be_trusted)
+        maintenance._attempt(maintenance._reap)
     sweep(maintenance)
     assert status(lost) is JobStatus.RUNNING
 
@@ -146,15 +185,16 @@ def test_a_server_that_stood_still_when_it_was_asked_for_its_clock_has_nothing_r
 
 
 @pytest.mark.postgresql
-def test_a_worker_that_was_started_at_the_end_of_an_outage_reaps_nothing_for_a_lease(
+def test_a_worker_that_was_started_at_the_end_of_an_outage_leaves_others_a_heartbeat(
     lost: Job, frozen: Frozen
 ) -> None:
-    maintenance = Maintenance(WorkerOptions(lease=LEASE), lambda name: None)
-    with frozen(LEASE / 4 * 1.5):
+    options = WorkerOptions(lease=LEASE)
+    maintenance = Maintenance(options, lambda name: None)
+    with frozen(options.heartbeat * 1.2):
         maintenance.start()
     answered = time.monotonic()
     try:
         equals(JobStatus.PENDING, lambda: status(lost))
-        assert time.monotonic() - answered > LEASE
+        assert time.monotonic() - answered > options.heartbeat
     finally:
         maintenance.stop(10)
