@@ -19,7 +19,7 @@ from ..databases.claiming import ClaimRequest
 from ..exceptions import JobControl
 from ..execution import execute_here
 from ..managers.outcomes import Failed, Released, UnknownHere
-from ..models import Job
+from ..models import Job, Queue
 from ..states import JobStatus
 
 #: Attempts that one call makes at the most, unless it is told otherwise.
@@ -48,10 +48,7 @@ def run_jobs(
     while (attempt := run.next_attempt()) is not None:
         if len(run.ended) >= most:
             run.give_back(attempt)
-            raise AssertionError(
-                f"run_jobs() made {most} attempts, and job {attempt.job.id} ({attempt.job.job_type}) is "
-                "next. Do jobs enqueue each other for ever? If not, raise most."
-            )
+            raise _endless("run_jobs()", most, attempt, "raise most")
         failure = run.make(attempt)
         if failure is not None and not keep_failures:
             raise failure
@@ -70,7 +67,8 @@ def immediate(*, keep_failures: bool = False) -> Iterator[list[Job]]:
     The transaction that ``TestCase`` puts around a test does not count. In one that the code under test
     opens inside it, wrap the call in ``captureOnCommitCallbacks(execute=True)``. Jobs for a later time stay.
     Gives a list that fills with the jobs that have run. At the end of the block the first failure is
-    raised, unless ``keep_failures``.
+    raised, unless ``keep_failures``. An ``AssertionError`` is raised in any case if one enqueue led to more
+    than 1,000 attempts.
     """
     runner = _Immediately()
     signals.job_enqueued.connect(runner.receive, sender=Job)
@@ -78,8 +76,17 @@ def immediate(*, keep_failures: bool = False) -> Iterator[list[Job]]:
         yield runner.ended
     finally:
         signals.job_enqueued.disconnect(runner.receive, sender=Job)
+    if runner.endless is not None:
+        raise runner.endless
     if runner.failure is not None and not keep_failures:
         raise runner.failure
+
+
+def _endless(what: str, most: int, attempt: Attempt, remedy: str) -> AssertionError:
+    return AssertionError(
+        f"{what} made {most} attempts, and job {attempt.job.id} ({attempt.job.job_type}) is next. Do jobs "
+        f"enqueue each other for ever? If not, {remedy}."
+    )
 
 
 class _Run:
@@ -91,17 +98,19 @@ class _Run:
         self._queues = queues
         self._scheduled = scheduled
         self._unknown: list[str] = []  # types that nobody here can run
+        self._brought_forward: set[uuid.UUID] = set()
 
     def next_attempt(self) -> Attempt | None:
         """The next job, claimed."""
         attempt = self._claim()
-        if attempt is None and self._scheduled and self._make_next_due():
+        while attempt is None and self._scheduled and self._make_next_due():
             attempt = self._claim()
         return attempt
 
     def make(self, attempt: Attempt) -> BaseException | None:
         """Run it and write its outcome; what it raised, unless that says what should become of the job."""
         alias = Job.objects.db
+        self._brought_forward.discard(attempt.job.id)
         with contextlib.ExitStack() as stack:
             for connection in connections.all(initialized_only=True):
                 if connection.in_atomic_block:
@@ -141,10 +150,18 @@ class _Run:
 
     def _make_next_due(self) -> bool:
         """Whether a job of a later time is due now."""
-        later = Job.objects.filter(status=JobStatus.PENDING).exclude(job_type__in=self._unknown)
+        paused = Queue.objects.filter(paused=True).values("name")
+        later = Job.objects.filter(status=JobStatus.PENDING).exclude(queue__in=paused)
+        # Once until it runs is enough: what is not claimed then has another reason to wait.
+        later = later.exclude(job_type__in=self._unknown).exclude(pk__in=self._brought_forward)
         if self._queues is not None:
             later = later.filter(queue__in=self._queues)
-        return bool(later.order_by("run_after", "pk")[:1].reschedule(timedelta(0)).done)
+        job = later.order_by("run_after", "pk").values_list("pk", flat=True).first()
+        if job is None:
+            return False
+        self._brought_forward.add(job)
+        Job.objects.filter(pk=job).reschedule(timedelta(0))
+        return True
 
 
 @contextlib.contextmanager
@@ -170,6 +187,7 @@ class _Immediately:
     def __init__(self) -> None:
         self.ended: list[Job] = []
         self.failure: BaseException | None = None
+        self.endless: AssertionError | None = None
         self._running = False
 
     def receive(self, **facts: Any) -> None:
@@ -187,7 +205,11 @@ class _Immediately:
         self._running = True
         try:
             run = _Run(None, False)
-            while (attempt := run.next_attempt()) is not None and len(run.ended) < MOST:
+            while (attempt := run.next_attempt()) is not None:
+                if len(run.ended) >= MOST:
+                    run.give_back(attempt)
+                    self.endless = _endless("immediate()", MOST, attempt, "use run_jobs(most=…)")
+                    break
                 failure = run.make(attempt)
                 self.failure = self.failure or failure
             self.ended += run.ended

@@ -11,7 +11,7 @@ from django.test import TestCase
 from django.utils import timezone
 
 from django_jobqueue.models import Job, JobStatus
-from django_jobqueue.testing import immediate
+from django_jobqueue.testing import immediate, running
 from tests.testing.conftest import Handle
 
 pytestmark = pytest.mark.django_db
@@ -144,6 +144,26 @@ def test_a_failure_is_raised_at_the_end_of_the_block_or_kept(handle: Handle) -> 
         handler.enqueue(n=3)
     assert ended[0].status == DEAD
     assert Job.objects.counts()[DEAD] == 3
+
+
+@pytest.mark.parametrize("keep_failures", [True, False])
+def test_jobs_that_enqueue_each_other_for_ever_are_told_of(
+    handle: Handle, monkeypatch: pytest.MonkeyPatch, keep_failures: bool
+) -> None:
+    def again() -> None:
+        handler.enqueue()
+
+    monkeypatch.setattr(running, "MOST", 20)
+    handler = handle(again)
+    with (
+        pytest.raises(
+            AssertionError, match=r"immediate\(\) made 20 attempts, and job .*tests:again.* is next"
+        ),
+        immediate(keep_failures=keep_failures),
+    ):
+        handler.enqueue()
+    counts = Job.objects.counts()
+    assert (counts[DONE], counts[PENDING], counts[RUNNING]) == (20, 1, 0)
 
 
 def test_pytest_finds_the_fixtures_by_itself(pytestconfig: pytest.Config) -> None:

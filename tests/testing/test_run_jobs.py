@@ -218,6 +218,21 @@ def test_other_queues_paused_ones_and_unknown_types_are_left_alone(
     assert {Job.objects.get(pk=one.pk).status for one in (unknown, jobs["paused"])} == {PENDING}
 
 
+def test_scheduled_ones_behind_a_paused_queue_and_behind_those_that_cannot_run_are_run(
+    handle: Handle, run_jobs: Any
+) -> None:
+    def known() -> None: ...
+
+    handler = handle(known)
+    Queue.objects.pause("paused")
+    paused = handler.using(queue="paused", run_after=timedelta(hours=1)).enqueue()
+    expired = handler.using(run_after=timedelta(hours=2), expires_at=timedelta(0)).enqueue()
+    last = handler.using(run_after=timedelta(hours=3)).enqueue()
+    assert run_jobs(scheduled=True) == [last]
+    assert Job.objects.get(pk=paused.pk).run_after == paused.run_after
+    assert Job.objects.get(pk=expired.pk).status == PENDING
+
+
 def test_an_async_test_has_a_twin(handle: Handle) -> None:
     async def in_async() -> int:
         return await Group.objects.acount()
