@@ -7,7 +7,7 @@ stands beside them (``password='…'``, ``"password": "…"``), and as the very 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,17 +25,27 @@ def hides_anything() -> bool:
     return bool(conf.current().REDACT)
 
 
-def redact(value: Any) -> Any:
-    """A copy of a JSON value with what stands under hidden keys replaced; upper and lower case are alike."""
+def redact(value: Any, positions: Sequence[str] = ()) -> Any:
+    """A copy of a JSON value with what stands under hidden keys replaced; upper and lower case are alike.
+
+    ``positions``: of a task's payload, the names of its ``args``.
+    """
     keys = _keys()
-    return _redacted(value, keys) if keys else value
+    if not keys:
+        return value
+    found = _redacted(value, keys)
+    for at, name in enumerate(positions[: len(found["args"])] if positions else ()):
+        if name.casefold() in keys:
+            found["args"][at] = HIDDEN
+    return found
 
 
-def redact_text(text: str, payload: Any = None) -> str:
+def redact_text(text: str, payload: Any = None, positions: Sequence[str] = ()) -> str:
     """Text without hidden values; those that ``payload``, the job's, has are looked for as they are."""
     if not hides_anything():
         return text
-    for secret in sorted(set(_secrets(payload, _keys())), key=len, reverse=True):
+    named = [dict([one]) for one in zip(positions, payload["args"], strict=False)] if positions else []
+    for secret in sorted(set(_secrets([payload, *named], _keys())), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _beside(tuple(sorted(_keys()))).sub(rf"\1{HIDDEN}", text)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import inspect
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,14 +16,8 @@ from .dedupe import RETURN, Dedupe
 from .exceptions import InvalidOption, InvalidPayload, JobTimeout, UnknownJobType, as_seconds
 from .payloads import decode
 from .retries import DEFAULT_RETRY, Retry, RetryPolicy, delay_after
+from .signatures import function_signature
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
-
-# From Python 3.14 on, annotations are worked out when asked for; those under TYPE_CHECKING cannot be.
-_UNEVALUATED: dict[str, Any] = {}
-if sys.version_info >= (3, 14):
-    from annotationlib import Format
-
-    _UNEVALUATED["annotation_format"] = Format.FORWARDREF
 
 Key = str | Callable[..., str | None] | None
 
@@ -120,9 +113,20 @@ class JobType:
         """What is stored of what the function returned."""
         return value
 
+    def policy_for(self, job: Any) -> Any:
+        """By what the job is tried again: a ``Retry`` or a function."""
+        return self.retry
+
     def delay_after(self, exception: BaseException, job: Any) -> float | None:
         """Seconds until the next attempt, None for never; see ``retries.delay_after``."""
-        return delay_after(self.retry, exception, job)
+        return delay_after(self.policy_for(job), exception, job)
+
+    #: For what a person has written: that the function could take it, where ``check`` asks for less.
+    check_call = check
+
+    def positions(self, payload: Mapping[str, Any]) -> Sequence[str]:
+        """The names of the arguments that stand in ``payload["args"]``, in a payload of that form."""
+        return ()
 
     #: What a handler that ran for too long is interrupted by.
     timeout_error: ClassVar[type[JobTimeout]] = JobTimeout
@@ -182,16 +186,11 @@ class JobType:
                 f"{what}: retry={self.retry!r} must be a Retry(...) or a function (exception, job) -> "
                 "seconds or None."
             )
-        if self.atomic and self.is_async:
-            raise InvalidOption(
-                f"{what}: atomic=True needs a plain function. A database transaction belongs to one thread, "
-                "and an async handler has none of its own: drop atomic or write 'def'."
-            )
-        if self.isolated and self.is_async:
-            raise InvalidOption(
-                f"{what}: isolated=True needs a plain function, since its process runs one job at a time. "
-                "Drop isolated or write 'def'."
-            )
+        for word, reason in _OF_PLAIN_FUNCTIONS.items():
+            if getattr(self, word) and self.is_async:
+                raise InvalidOption(
+                    f"{what}: {word}=True needs a plain function, since {reason}: drop {word} or write 'def'."
+                )
         if self.max_memory is not None:
             check_whole("max_memory", self.max_memory, 1, 1_048_576, what)
             if not self.isolated:
@@ -206,9 +205,10 @@ class JobType:
                 )
 
 
-def function_signature(function: Callable[..., Any]) -> inspect.Signature:
-    """Its signature, without a look at what its annotations mean."""
-    return inspect.signature(function, **_UNEVALUATED)
+_OF_PLAIN_FUNCTIONS = {
+    "atomic": "a database transaction belongs to one thread, and an async handler has none of its own",
+    "isolated": "its process runs one job at a time",
+}
 
 
 _types: dict[str, JobType] = {}
@@ -246,6 +246,12 @@ def resolve_by(resolver: Resolver) -> None:
 def forget_found() -> None:
     """Look again for what resolvers found, and for what aliases lead to."""
     _found.clear()
+
+
+def positions(name: str, payload: Any) -> Sequence[str]:
+    """``JobType.positions`` of the type of that name; nothing if it is not known here."""
+    job_type = find(name) if isinstance(payload, Mapping) else None
+    return () if job_type is None else job_type.positions(payload)
 
 
 def find(name: str) -> JobType | None:

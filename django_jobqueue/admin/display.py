@@ -63,7 +63,7 @@ def json_column(name: str) -> Column:
         value = getattr(job, name)
         if name == "context":
             value = {key: item for key, item in value.items() if key != ORIGINAL_PAYLOAD}
-        return pretty_json(redact(value))
+        return pretty_json(hidden_payload(job, value) if name == "payload" else redact(value))
 
     column.__name__ = f"{name}_json"
     return column
@@ -151,7 +151,8 @@ def retry_rule(job: Job) -> str:
     known = registry.find(job.job_type)
     if known is None:
         return NOTHING
-    return str(known.retry) if isinstance(known.retry, Retry) else getattr(known.retry, "__qualname__", "?")
+    policy = known.policy_for(job)
+    return str(policy) if isinstance(policy, Retry) else getattr(policy, "__qualname__", "?")
 
 
 @admin.display(description=_("options"))
@@ -160,17 +161,25 @@ def handler_options(job: Job) -> str:
     known = registry.find(job.job_type)
     if known is None:
         return NOTHING
-    said = [name for name in ("is_async", "atomic", "takes_context") if getattr(known, name)]
-    never = [one.__qualname__ for one in known.never_retry]
-    return ", ".join([*said, *(f"never_retry: {one}" for one in never)]) or NOTHING
+    said = [name for name in ("is_async", "atomic", "takes_context", "isolated") if getattr(known, name)]
+    limit = known.limit_in(json.dumps(job.context))
+    said += [
+        f"{word}: {value:g} s"
+        for word, value in (("timeout", limit), ("expires_after", known.lifetime))
+        if value
+    ]
+    said += [f"max_memory: {known.max_memory} MiB"] if known.max_memory else []
+    said += [f"dedupe: {known.dedupe.policy}"] if job.dedupe_key else []
+    return ", ".join([*said, *(f"never_retry: {one.__qualname__}" for one in known.never_retry)]) or NOTHING
 
 
 @admin.display(description=_("progress"))
 def progress(job: Job) -> SafeString | str:
     """What the handler last reported."""
+    note = told(job, job.progress_note)
     if job.progress is None:
-        return job.progress_note or NOTHING
-    return format_html("{} {}", bar(job.progress), job.progress_note)
+        return note or NOTHING
+    return format_html("{} {}", bar(job.progress), note)
 
 
 def bar(share: float) -> SafeString:
@@ -185,27 +194,37 @@ def bar(share: float) -> SafeString:
 @admin.display(description=_("last error"))
 def last_error(job: Job) -> str:
     """The message of the last failure."""
-    return readable(redact_text(job.last_error, job.payload)) or NOTHING
+    return told(job, job.last_error) or NOTHING
 
 
 @admin.display(description=_("original payload"))
 def original_payload(job: Job) -> SafeString | str:
     """What the payload was before a person gave the job another."""
-    return pretty_json(redact(job.context.get(ORIGINAL_PAYLOAD)))
+    return pretty_json(hidden_payload(job, job.context.get(ORIGINAL_PAYLOAD)))
 
 
-def error(entry: Mapping[str, Any], payload: Any) -> SafeString | str:
+def error(entry: Mapping[str, Any], job: Job) -> SafeString | str:
     """A failed attempt: exception, message and, folded, the traceback."""
-    message = readable(redact_text(str(entry.get("message", "")), payload))
+    message = told(job, str(entry.get("message", "")))
     exception = format_html("<strong>{}</strong>: {}", entry.get("exception", "?"), message)
-    return format_html("<p>{}</p>{}", exception, _traceback(str(entry.get("traceback") or ""), payload))
+    return format_html("<p>{}</p>{}", exception, _traceback(str(entry.get("traceback") or ""), job))
 
 
-def _traceback(trace: str, payload: Any) -> SafeString | str:
+def _traceback(trace: str, job: Job) -> SafeString | str:
     if not trace:
         return ""
-    shown = cut(readable(redact_text(trace, payload)))
+    shown = cut(told(job, trace))
     return format_html("<details><summary>{}</summary>{}</details>", gettext("Traceback"), shown)
+
+
+def told(job: Job, text: str) -> str:
+    """What a job's code said, readable, without the values that are hidden."""
+    return readable(redact_text(text, job.payload, registry.positions(job.job_type, job.payload)))
+
+
+def hidden_payload(job: Job, payload: Any) -> Any:
+    """A payload of the job's type without the values that are hidden."""
+    return redact(payload, registry.positions(job.job_type, payload))
 
 
 def readable(text: str) -> str:

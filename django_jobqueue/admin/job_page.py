@@ -30,7 +30,7 @@ from .. import conf, registry
 from ..exceptions import InvalidPayload
 from ..models import Job, JobStatus, Queue
 from ..payloads import encode_payload
-from ..redaction import HIDDEN, redact, restore
+from ..redaction import HIDDEN, restore
 from . import actions, display, timeline
 from .changelist import LISTED
 
@@ -158,7 +158,7 @@ class PayloadForm(forms.Form):
 
     def __init__(self, job: Job, data: QueryDict | None) -> None:
         self.job = job
-        shown = json.dumps(redact(job.payload), indent=2, ensure_ascii=False)
+        shown = json.dumps(display.hidden_payload(job, job.payload), indent=2, ensure_ascii=False)
         super().__init__(data, initial={"payload": shown})
 
     def clean_payload(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class PayloadForm(forms.Form):
             payload = restore(json.loads(text), self.job.payload)
             encode_payload(payload, conf.current().MAX_PAYLOAD_BYTES)
             if job_type := registry.find(self.job.job_type):
-                job_type.check(payload)
+                job_type.check_call(payload)
         except json.JSONDecodeError as problem:
             raise ValidationError(
                 gettext("This is no JSON: line %(line)d, column %(column)d: %(problem)s")

@@ -13,7 +13,6 @@ from django.utils.translation import gettext
 
 from ..databases.clock import as_utc, from_database
 from ..models import Job, JobStatus
-from ..redaction import redact_text
 from . import display
 
 
@@ -60,7 +59,7 @@ def _failures(job: Job) -> Iterator[Event]:
         if started and ended:
             facts.append(gettext("ran for %(time)s") % {"time": span(ended - started)})
         title = gettext("Attempt %(attempt)s failed") % {"attempt": entry.get("attempt", "?")}
-        yield Event("failed", title, ended or started, ", ".join(facts), display.error(entry, job.payload))
+        yield Event("failed", title, ended or started, ", ".join(facts), display.error(entry, job))
 
 
 def _present(job: Job) -> Iterator[Event]:
@@ -74,7 +73,7 @@ def _present(job: Job) -> Iterator[Event]:
     if job.cancel_requested_at:
         yield Event("asked", gettext("Asked to stop"), job.cancel_requested_at)
     if job.status == JobStatus.RUNNING and job.progress_note:
-        yield Event("running", job.progress_note, None)
+        yield Event("running", display.told(job, job.progress_note), None)
     elif job.status == JobStatus.DONE:
         took = span(job.finished_at - job.run_started_at) if job.finished_at and job.run_started_at else ""
         yield Event(
@@ -84,7 +83,7 @@ def _present(job: Job) -> Iterator[Event]:
         note = gettext("%(attempts)s attempts were made") % {"attempts": display.attempts(job)}
         yield Event("dead", gettext("Dead"), job.finished_at, note)
     elif job.status == JobStatus.CANCELLED:
-        reason = display.readable(redact_text(job.last_error, job.payload))
+        reason = display.told(job, job.last_error)
         yield Event("cancelled", gettext("Cancelled"), job.finished_at, reason[: display.VALUE_LIMIT])
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..compat import AnyTask, InvalidTask, normalize_json, task_backends
 from ..dedupe import RETURN
 from ..exceptions import InvalidOption, InvalidPayload, TaskTimeout
-from ..registry import JobType, Key, function_signature
+from ..registry import JobType, Key
 from ..retries import DEFAULT_RETRY, Retry, delay_after
+from ..signatures import function_signature
 from . import results, signals
 from .lookup import declared
 from .options import backoff_of, from_json
@@ -34,21 +35,43 @@ class TaskType(JobType):
 
     def check(self, payload: Mapping[str, Any]) -> None:
         """Any arguments will do: the contract knows no other check than that of their types."""
-        if payload.keys() != {"args", "kwargs"}:
+        shape = {name: type(value) for name, value in payload.items()}
+        if shape not in ({"args": list, "kwargs": dict}, {"args": tuple, "kwargs": dict}):
             raise InvalidPayload("payload", 'of a task must be {"args": [...], "kwargs": {...}}.')
+
+    def check_call(self, payload: Mapping[str, Any]) -> None:
+        """The form, and that the function takes these arguments."""
+        self.check(payload)
+        self._bind(payload, "")
+
+    def positions(self, payload: Mapping[str, Any]) -> Sequence[str]:
+        """By the function's signature; what ``*args`` gathers has its name each."""
+        args = payload.get("args")
+        if not isinstance(args, list):
+            return ()
+        names: list[str] = []
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                names += [parameter.name] * (len(args) - len(names))
+            elif parameter.kind is not parameter.KEYWORD_ONLY:
+                names.append(parameter.name)
+        return names
 
     def key_for(self, key: Key, payload: Mapping[str, Any]) -> str | None:
         """A key as written, or worked out from the arguments by name, defaults filled in."""
         if not callable(key):
             return key
-        try:
-            bound = self.signature.bind(*payload["args"], **payload["kwargs"])
-        except TypeError as problem:
-            raise InvalidPayload(
-                "payload", f"does not fit {self.name}{self.signature}, so there is no key: {problem}."
-            ) from None
+        bound = self._bind(payload, ", so there is no key")
         bound.apply_defaults()
         return key(**self._by_name(bound))
+
+    def _bind(self, payload: Mapping[str, Any], consequence: str) -> inspect.BoundArguments:
+        try:
+            return self.signature.bind(*payload["args"], **payload["kwargs"])
+        except TypeError as problem:
+            raise InvalidPayload(
+                "payload", f"does not fit {self.name}{self.signature}{consequence}: {problem}."
+            ) from None
 
     def call(self, attempt: Any, payload: Mapping[str, Any]) -> Any:
         """Call the function as the Task itself would."""
@@ -60,11 +83,15 @@ class TaskType(JobType):
         """As the contract has it: tuples become lists, bytes become text, anything else is a TypeError."""
         return None if value is None else normalize_json(value)
 
-    def delay_after(self, exception: BaseException, job: Any) -> float | None:
+    def policy_for(self, job: Any) -> Any:
         """As the call said, or else the Task, or else OPTIONS of the backend."""
         facts = results.facts_of(job.context) or {}
         policy = from_json("backoff", facts.get("backoff")) or self.backoff
-        policy = backoff_of(policy or default("backoff", facts.get("backend", ""))) or DEFAULT_RETRY
+        return backoff_of(policy or default("backoff", facts.get("backend", ""))) or DEFAULT_RETRY
+
+    def delay_after(self, exception: BaseException, job: Any) -> float | None:
+        """By that, which sees the task's result."""
+        policy = self.policy_for(job)
         if isinstance(policy, Retry):
             return policy.delay(job.attempts)
         return delay_after(lambda raised, job: policy(raised, results.current(job)), exception, job)

@@ -7,7 +7,7 @@ import traceback
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from .. import logs
+from .. import logs, registry
 from ..exceptions import DeadJob, JobControl, RetryJob
 from ..payloads import clean_text
 from ..redaction import hides_anything, redact_text
@@ -38,13 +38,16 @@ def describe(exception: BaseException, trace: TracebackType | None = None, *, jo
     stored with the error.
     """
     payload = job.payload if job is not None and hides_anything() else None
+    positions = () if payload is None else registry.positions(job.job_type, payload)
     path = _path(exception)
-    message = clean_text(redact_text(_message(exception), payload), MESSAGE_LIMIT)
+    message = clean_text(redact_text(_message(exception), payload, positions), MESSAGE_LIMIT)
     trace = trace if trace is not None else exception.__traceback__
     error = {
         "exception": path,
         "message": message,
-        "traceback": clean_text(redact_text(_traceback(exception, trace), payload), TRACEBACK_LIMIT),
+        "traceback": clean_text(
+            redact_text(_traceback(exception, trace), payload, positions), TRACEBACK_LIMIT
+        ),
     }
     return Failure(json.dumps(error), _fingerprint(path, trace), f"{path}: {message}" if message else path)
 

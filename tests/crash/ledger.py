@@ -102,10 +102,11 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path) -> Ledger:
-        """Read the file; the last line of a full disk may be cut short."""
+        """Read the file, while others may be writing to it: up to the last whole line."""
         ledger = cls()
         runs: dict[tuple[str, int], Run] = {}
-        lines = path.read_text().splitlines() if path.exists() else []
+        text = path.read_text() if path.exists() else ""
+        lines = text[: text.rfind("\n") + 1].splitlines()
         for line in map(json.loads, lines):
             if "job" in line:
                 ledger._note_run(line, runs)

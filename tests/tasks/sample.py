@@ -174,3 +174,8 @@ def endless() -> None:
 async def endless_async() -> None:
     while True:
         await asyncio.sleep(0.01)
+
+
+@task(max_attempts=1, backoff=Retry(base=7), timeout=30, expires_after=timedelta(minutes=5))
+def login(user: str, password: str = "", *codes: str) -> None:
+    raise ValueError(f"{user} may not come in with {password}, {codes}")
