@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job
-from ..redaction import HIDDEN, redact
+from ..redaction import HIDDEN, hides_anything, redact
 from ..states import ACTIVE
 from .walks import LOOK
 
@@ -58,7 +58,9 @@ def _parse(term: str) -> Search | None:
 def _in_payload(key: str, value: str) -> Search:
     path = key.split(".")
     ways = [path] if len(path) == 1 else [path, [key]]
-    if HIDDEN in redact(dict.fromkeys(path, "")).values():
+    ways += [["kwargs", *way] for way in ways]  # of a task
+    # Of a task's arguments without a name, it depends on the task which are hidden.
+    if HIDDEN in redact(dict.fromkeys(path, "")).values() or (path[0] == "args" and hides_anything()):
         refused = gettext('%(key)s is hidden by JOBQUEUE["REDACT"], so it cannot be searched.') % {"key": key}
         return Search(Q(pk__in=[]), look=None, refused=refused)
     condition = Q()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
+from .. import registry
 from ..handlers import Handler
 from ..models import Job
 from ..states import JobStatus
@@ -28,7 +29,8 @@ def assert_enqueued(
     """Assert that such jobs were enqueued, whatever became of them, and return them, oldest first.
 
     ``job_type``: its name, a handler made by ``@job``, or a task of Django's Tasks API; None: any.
-    ``payload``: what the payload has to contain, objects in it likewise in part. ``times``: how often
+    ``payload``: what the payload has to contain, objects in it likewise in part; of a task, its arguments by
+    their names, or ``{"args": […]}``, ``{"kwargs": {…}}`` as they were given. ``times``: how often
     exactly, 0 for never; None: at least once. ``run_after``: a datetime, or a timedelta from now, met within
     five seconds. ``fields``: other fields of the job, ``priority=10``, ``dedupe_key="k"``.
 
@@ -42,7 +44,8 @@ def assert_enqueued(
     found = [
         job
         for job in Job.objects.filter(**fields).order_by("pk")
-        if (payload is None or _contains(job.payload, payload)) and _is_at(job, run_after)
+        if (payload is None or any(_contains(one, payload) for one in _payloads(job)))
+        and _is_at(job, run_after)
     ]
     if len(found) == times or (times is None and found):
         return found
@@ -58,6 +61,14 @@ def _name(job_type: Any) -> str | None:
     if isinstance(job_type, Handler):
         return job_type.job_type.name
     return str(job_type.module_path)
+
+
+def _payloads(job: Job) -> Iterator[Mapping[str, Any]]:
+    """The payload as it is, and that of a task by the names of its arguments."""
+    yield job.payload
+    if job.payload.keys() == {"args", "kwargs"}:
+        names = registry.positions(job.job_type, job.payload)
+        yield {**dict(zip(names, job.payload["args"], strict=False)), **job.payload["kwargs"]}
 
 
 def _contains(value: Any, part: Any) -> bool:

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from django_jobqueue.admin.job_page import url
 from django_jobqueue.models import Job
 from django_jobqueue.redaction import HIDDEN
-from tests.admin.pages import job_page, words
+from tests.admin.pages import job_page, listed, words
 from tests.tasks import sample
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +70,13 @@ def test_what_the_task_could_not_take_is_refused(
 ) -> None:
     assert problem in edit(admin_client, failed, payload)
     assert Job.objects.get(pk=failed.pk).payload == failed.payload
+
+
+def test_the_list_is_searched_by_the_arguments_of_a_task(admin_client: Client, settings: Settings) -> None:
+    named = sample.noop.enqueue("ada", user_id=7)
+    sample.noop.enqueue("eve", user_id=8)
+    assert [str(job.pk) for job in listed(admin_client, "?q=user_id%3D7")] == [named.id]
+    assert [str(job.pk) for job in listed(admin_client, "?q=args.0%3Dada")] == [named.id]
+
+    settings.JOBQUEUE = {"REDACT": ["password"]}
+    assert listed(admin_client, "?q=args.0%3Dada") == []

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from django_jobqueue.models import Job, JobStatus
 from django_jobqueue.testing import immediate, running
+from tests.tasks import sample
 from tests.testing.conftest import Handle
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +75,16 @@ def test_nothing_at_all_is_said_and_many_are_not_all_shown(handle: Handle, asser
         assert_enqueued(times=0)
     assert len(str(told.value).splitlines()) == 22
     assert str(told.value).endswith("…")
+
+
+def test_a_task_is_found_by_the_names_of_its_arguments_however_they_were_given(assert_enqueued: Any) -> None:
+    sample.login.enqueue("ada", "x")
+    sample.login.enqueue(user="eve", password="x")
+    assert_enqueued(sample.login, {"user": "ada", "password": "x"}, times=1)
+    assert_enqueued(sample.login, {"password": "x"}, times=2)
+    assert_enqueued(sample.login, {"args": ["ada", "x"]}, times=1)
+    assert_enqueued(sample.login, {"kwargs": {"user": "eve"}}, times=1)
+    assert_enqueued(sample.login, {"user": "nobody"}, times=0)
 
 
 # immediate
