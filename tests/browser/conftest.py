@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 from pytest_django import Settings
 
 from tests.browser.chromium import find_chromium
+from tests.browser.policy import be_strict
 from tests.processes.conftest import gate, start_worker
 
 __all__ = ["gate", "start_worker"]
@@ -53,7 +54,7 @@ def browser() -> Iterator[Browser]:
 def strict_policy(settings: Settings) -> None:
     """Every answer forbids all that is inline or from elsewhere."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    settings.MIDDLEWARE = [*django_settings.MIDDLEWARE, "tests.browser.policy.StrictPolicy"]
+    be_strict(settings)
     settings.JOBQUEUE = {"EXTERNAL_TYPES": ["tests:*"]}
 
 

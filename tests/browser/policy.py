@@ -1,8 +1,19 @@
-"""A middleware that sets the strictest policy there is; Django's own has it from 6.0 on."""
+"""The strictest policy there is: by Django's own middleware from 6.0 on, by one of ours before."""
 
 from collections.abc import Callable
 
+import django
 from django.http import HttpRequest, HttpResponse
+from pytest_django import Settings
+
+
+def be_strict(settings: Settings) -> None:
+    """Every answer forbids all that is inline or from elsewhere."""
+    middleware = f"{__name__}.StrictPolicy"
+    if django.VERSION >= (6, 0):
+        settings.SECURE_CSP = {"default-src": ["'self'"]}
+        middleware = "django.middleware.csp.ContentSecurityPolicyMiddleware"
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, middleware]
 
 
 class StrictPolicy:

@@ -4,16 +4,19 @@ import json
 from typing import Any
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from django_jobqueue.admin import bulk_views, dead_letters, job_page
-from django_jobqueue.models import Job, JobStatus
+from django_jobqueue.managers import Tally, WorkerFacts
+from django_jobqueue.models import Job, JobStatus, Queue, Statistic, Worker
 from tests.browser.conftest import Visitor
 from tests.moves.factories import WORKER, claimed, dead, enqueue, in_status
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 JOBS = "/admin/django_jobqueue/job/"
+DASHBOARD = "/admin/django_jobqueue/dashboard/"
 
 #: What is ours. The admin's own frame around it, and its search field, are Django's to mend.
 OURS = {"include": [["#content"]], "exclude": [["#searchbar"]]}
@@ -35,7 +38,22 @@ def addresses() -> dict[str, str]:
     for status in JobStatus:
         in_status(status)
     enqueue(priority=7)
+    Queue.objects.pause("mail")
+    facts = {"host": "box", "pid": 4711, "queues": ["mail", "default"], "capacity": 8, "version": "1.0"}
+    Worker.objects.beat([WorkerFacts(WORKER, **facts)])
+    tally = Tally(done=120, failed=4, dead=1)
+    tally.took(waited=2.0, ran=0.3)
+    Statistic.objects.add([("mail", tally)])
     return {
+        "index": "/admin/django_jobqueue/",
+        "dashboard": DASHBOARD,
+        "dashboard of a week": f"{DASHBOARD}?span=week",
+        "queues": reverse("admin:django_jobqueue_queue_changelist"),
+        "a new queue": reverse("admin:django_jobqueue_queue_add"),
+        "queue": reverse("admin:django_jobqueue_queue_change", args=["mail"]),
+        "workers": reverse("admin:django_jobqueue_worker_changelist"),
+        "worker": reverse("admin:django_jobqueue_worker_change", args=[WORKER]),
+        "delete": reverse("admin:django_jobqueue_job_delete", args=[failed.pk]),
         "list": JOBS,
         "filtered": f"{JOBS}?status__exact=4&q=tests&created_at__range__gte_0=2020-01-01",
         "running": job_page.url(running),

@@ -135,6 +135,25 @@ def test_nothing_of_a_paused_queue_starts(visitor: Visitor, start_worker: Callab
     expect(page.locator(".jobqueue-head")).to_contain_text("its queue is paused")
 
 
+def test_the_dashboard_follows_what_happens_and_pauses_a_queue(
+    visitor: Visitor, start_worker: Callable[..., Any]
+) -> None:
+    page = visitor()
+    page.goto(reverse("admin:django_jobqueue_dashboard_changelist"))
+    page.evaluate("window.isTheSame = true")
+    start_worker()
+    expect(page.locator("#jobqueue-workers-scroll")).to_contain_text("idle")
+    dead(queue="mail")
+    queues = page.locator("#jobqueue-queues-scroll")
+    expect(queues).to_contain_text("mail")
+    assert page.evaluate("window.isTheSame")
+
+    press(page, "Pause mail")
+    expect(queues).to_contain_text("paused")
+    expect(page.get_by_role("button", name="Resume mail", exact=True)).to_be_visible()
+    assert Queue.objects.filter(name="mail", paused=True).exists()
+
+
 def test_whoever_may_only_view_sees_no_buttons_and_a_forged_post_is_refused(visitor: Visitor) -> None:
     jobs = [in_status(status) for status in JobStatus]
     page = visitor("view_job", name="ada")

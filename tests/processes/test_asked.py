@@ -1,13 +1,13 @@
-"""A worker that somebody asked to stop: it ends in good order, and nobody takes its place."""
+"""What people ask of running workers: to stop, to leave a queue alone, to say how they are."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from django_jobqueue.models import Job, Statistic, Worker
+from django_jobqueue.models import Job, Queue, Statistic, Worker
 from tests.jobsapp.ledger import Ledger
-from tests.processes.jobs import DONE, PENDING, status, touches, wait_for
+from tests.processes.jobs import DONE, PENDING, RUNNING, status, touches, wait_for
 from tests.processes.workers import RunWorker
-from tests.waiting import equals, eventually
+from tests.waiting import equals, eventually, outlast
 
 
 def test_a_worker_that_is_asked_ends_when_its_job_has_and_runworker_with_the_last_one(
@@ -32,6 +32,25 @@ def test_a_worker_that_is_asked_ends_when_its_job_has_and_runworker_with_the_las
     assert len(worker.worker_ids) == 2
     assert not Worker.objects.exists()
     assert set(worker.exit_codes.values()) == {0}
+
+
+def test_a_paused_queue_is_held_within_two_seconds_by_a_worker_that_is_busy_with_it(
+    start_worker: Callable[..., RunWorker], ledger: Ledger
+) -> None:
+    Job.objects.enqueue_many([("tests:sleep", {"seconds": 0.02})] * 2_000)
+    worker = start_worker("--threads", "4").ready()
+    eventually(lambda: len(ledger.runs()) > 50)
+    Queue.objects.pause("default")
+    outlast(2.0)
+    started = len(ledger.runs())
+    outlast(1.0)
+
+    assert len(ledger.runs()) == started
+    assert Job.objects.counts()[PENDING] > 500
+    assert Job.objects.counts()[RUNNING] == 0
+    Queue.objects.resume("default")
+    eventually(lambda: len(ledger.runs()) > started)
+    assert worker.stop() == 0
 
 
 def test_figures_of_all_processes_are_in_the_rows_of_the_queue(
