@@ -19,6 +19,8 @@ from .retries import DEFAULT_RETRY, Retry, RetryPolicy, delay_after
 from .signatures import function_signature
 from .states import DEFAULT_QUEUE, JOB_TYPE_LENGTH, MAX_ATTEMPTS_LIMIT, PRIORITY_MAX, PRIORITY_MIN
 
+MAX_MEMORY_LIMIT = 1_048_576  # MiB
+
 Key = str | Callable[..., str | None] | None
 
 
@@ -192,7 +194,7 @@ class JobType:
                     f"{what}: {word}=True needs a plain function, since {reason}: drop {word} or write 'def'."
                 )
         if self.max_memory is not None:
-            check_whole("max_memory", self.max_memory, 1, 1_048_576, what)
+            check_whole("max_memory", self.max_memory, 1, MAX_MEMORY_LIMIT, what)
             if not self.isolated:
                 raise InvalidOption(
                     f"{what}: max_memory={self.max_memory!r} needs isolated=True, since threads share their "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from ..bounds import check_timeout, check_whole
 from ..compat import AnyTask, InvalidTask, Task, django_task, task_backends
 from ..dedupe import Dedupe, as_dedupe
 from ..exceptions import MAX_DELAY, InvalidOption, as_seconds
-from ..registry import Key
+from ..registry import MAX_MEMORY_LIMIT, Key
 from ..retries import Retry
 from ..states import KEY_LENGTH, MAX_ATTEMPTS_LIMIT
 
@@ -38,6 +39,8 @@ class JobQueueTask(AnyTask):
     expires_after: float | timedelta | None = None  # seconds from the due time: not started by then, never
     atomic: bool = False
     never_retry: Sequence[type[BaseException]] = ()
+    isolated: bool = False  # in a child process of its own
+    max_memory: int | None = None  # MiB that it may take there
 
     def __post_init__(self) -> None:
         if isinstance(self.never_retry, list):
@@ -83,7 +86,7 @@ class JobQueueTask(AnyTask):
 
 #: Options of a Task by field; of a call; and of the backend, as defaults.
 WORDS = tuple(one.name for one in fields(JobQueueTask) if one.name not in Task.__dataclass_fields__)
-PER_CALL = tuple(word for word in WORDS if word not in ("atomic", "never_retry"))
+PER_CALL = tuple(word for word in WORDS if word not in ("atomic", "never_retry", "isolated", "max_memory"))
 DEFAULTS = ("max_attempts", "backoff", "timeout", "expires_after")
 
 
@@ -95,7 +98,7 @@ def task(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     (a function ``(exception, task_result)``, its dotted path, or a ``Retry``), ``timeout`` (seconds or
     timedelta), ``dedupe_key`` and ``lock_key`` (text, or a function of the task's arguments),
     ``dedupe`` ("return", "raise", "replace" or a ``Dedupe``), ``expires_after`` (seconds or timedelta from
-    the due time), ``atomic``, ``never_retry``.
+    the due time), ``atomic``, ``never_retry``, ``isolated`` and ``max_memory`` (MiB), as for ``@job``.
 
     Raises ``InvalidTask`` for a value that is out of range, ``TypeError`` for a word that nobody knows.
     """
@@ -256,6 +259,19 @@ def _check_bool(word: str, value: Any, where: str) -> None:
         raise InvalidOption(f"{where}: {word}={value!r} must be True or False.")
 
 
+def _check_isolated(word: str, value: Any, where: str) -> None:
+    _check_bool(word, value, where)
+    if value and importlib.util.find_spec("pebble") is None:
+        raise InvalidOption(
+            f"{where}: isolated=True needs the library that keeps its processes. Run "
+            'pip install "django-jobqueue[isolation]".'
+        )
+
+
+def _check_memory(word: str, value: Any, where: str) -> None:
+    check_whole(word, value, 1, MAX_MEMORY_LIMIT, where)
+
+
 def _check_exceptions(word: str, value: Any, where: str) -> None:
     if not isinstance(value, tuple) or not all(isinstance(one, type) for one in value):
         raise InvalidOption(f"{where}: {word}={value!r} must be a list of exception classes.")
@@ -271,4 +287,6 @@ _CHECKS: dict[str, Callable[[str, Any, str], None]] = {
     "expires_after": _check_span,
     "atomic": _check_bool,
     "never_retry": _check_exceptions,
+    "isolated": _check_isolated,
+    "max_memory": _check_memory,
 }

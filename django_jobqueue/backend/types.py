@@ -138,6 +138,8 @@ _OF_TYPE = {
     "lock_key": None,
     "atomic": False,
     "never_retry": (),
+    "isolated": False,
+    "max_memory": None,
 }
 
 

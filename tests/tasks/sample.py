@@ -1,6 +1,8 @@
 """Tasks that do what the tests of the backend want to see."""
 
 import asyncio
+import ctypes
+import os
 import time
 from datetime import timedelta
 from typing import Any
@@ -179,3 +181,19 @@ async def endless_async() -> None:
 @task(max_attempts=1, backoff=Retry(base=7), timeout=30, expires_after=timedelta(minutes=5))
 def login(user: str, password: str = "", *codes: str) -> None:
     raise ValueError(f"{user} may not come in with {password}, {codes}")
+
+
+@task(isolated=True)
+def apart() -> int:
+    return os.getpid()
+
+
+@task(isolated=True, max_attempts=1, timeout=1)
+def apart_gil() -> None:
+    """No Python code of its process runs meanwhile."""
+    ctypes.PyDLL(None).sleep(60)
+
+
+@task(isolated=True, max_memory=64, max_attempts=1)
+def apart_eats(mebibytes: int) -> int:
+    return len(bytearray(mebibytes * 1024 * 1024))

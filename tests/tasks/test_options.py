@@ -37,6 +37,8 @@ OPTIONS: dict[str, Any] = {
     "expires_after": timedelta(hours=1),
     "atomic": True,
     "never_retry": [KeyError],
+    "isolated": True,
+    "max_memory": 512,
 }
 
 
@@ -50,7 +52,7 @@ def function() -> None:
 
 def test_the_options_are_these() -> None:
     assert OPTIONS.keys() == set(WORDS)
-    assert set(WORDS) - set(PER_CALL) == {"atomic", "never_retry"}
+    assert set(WORDS) - set(PER_CALL) == {"atomic", "never_retry", "isolated", "max_memory"}
     assert set(DEFAULTS) <= set(WORDS)
 
 
@@ -297,6 +299,8 @@ def test_a_bad_option_is_refused_by_the_decorator_and_by_using(options: Any, mes
     ("options", "message"),
     [
         ({"atomic": "yes"}, "atomic='yes' must be True or False"),
+        ({"isolated": 1}, "isolated=1 must be True or False"),
+        ({"isolated": True, "max_memory": 0}, "max_memory=0 must be a whole number from 1"),
         ({"never_retry": 5}, "must be a list of exception classes"),
         ({"never_retry": [int]}, "which is no exception class"),
     ],

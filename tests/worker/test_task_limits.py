@@ -1,5 +1,6 @@
 """Timeouts of tasks, by a worker."""
 
+import os
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from django_jobqueue.compat import TaskResultStatus
 from django_jobqueue.exceptions import JobCancelled, TaskTimeout
 from django_jobqueue.worker import Worker
 from tests.tasks import sample
+
+#: Seconds: on a busy machine a process takes its time to set up Django.
+STARTS_WITHIN = 90.0
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,3 +48,26 @@ def test_a_running_task_that_is_cancelled_has_failed_by_that(worker: Worker) -> 
         TaskResultStatus.FAILED,
         [JobCancelled],
     )
+
+
+def test_an_isolated_task_runs_in_another_process_and_is_killed_there() -> None:
+    hangs, after = sample.apart_gil.enqueue(), sample.apart.enqueue()
+    worker = Worker(poll_interval=0.2, threads=1, interrupt_grace=0.3)
+    worker.start()
+    try:
+        wait(hangs, STARTS_WITHIN)
+        wait(after, STARTS_WITHIN)
+    finally:
+        assert worker.stop(30)
+    assert [one.exception_class for one in hangs.errors] == [TaskTimeout]
+    assert after.return_value != os.getpid()
+    assert (hangs.attempts, after.attempts) == (1, 1)
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_the_memory_of_an_isolated_task_is_bounded(worker: Worker) -> None:
+    much, little = sample.apart_eats.enqueue(300), sample.apart_eats.enqueue(1)
+    wait(much, STARTS_WITHIN)
+    wait(little, STARTS_WITHIN)
+    assert [one.exception_class for one in much.errors] == [MemoryError]
+    assert little.return_value == 1024 * 1024
