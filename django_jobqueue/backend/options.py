@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
@@ -226,12 +227,18 @@ def _check_attempts(word: str, value: Any, where: str) -> None:
 
 
 def _check_backoff(word: str, value: Any, where: str) -> None:
+    if isinstance(value, str) and _is_being_imported(value.rpartition(".")[0]):
+        return  # OPTIONS name a function that stands below the first task of its module
     found = backoff_of(value)
     if not callable(found) and not isinstance(found, Retry):
         raise InvalidOption(
             f"{where}: backoff={value!r} must be a function (exception, task_result) -> seconds or None, "
             "its dotted path, or a Retry(...)."
         )
+
+
+def _is_being_imported(module: str) -> bool:
+    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
 
 
 def _check_span(word: str, value: Any, where: str) -> None:

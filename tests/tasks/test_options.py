@@ -1,6 +1,8 @@
 """The queue's options by the Tasks API: what each does, where it may be given, and what is refused."""
 
+import importlib
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import django
@@ -11,6 +13,7 @@ from django.utils import timezone
 from django_jobqueue import Dedupe, Retry, task
 from django_jobqueue.backend import JobQueueTask, cancel, enqueue_many, with_options
 from django_jobqueue.backend.options import DEFAULTS, PER_CALL, WORDS
+from django_jobqueue.backend.types import type_of
 from django_jobqueue.compat import (
     InvalidTask,
     InvalidTaskBackend,
@@ -375,3 +378,18 @@ def test_a_task_that_no_worker_could_find_is_refused_at_the_enqueue() -> None:
 
     with pytest.raises(InvalidTask, match=r"No worker could find this task: tests\.tasks\."):
         made.enqueue()
+
+
+def test_options_may_name_a_back_off_of_the_module_whose_tasks_they_are_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "circular_tasks.py").write_text(
+        "from django_jobqueue import task\n\n@task\ndef send(): ...\n\n"
+        "def wait(exception, result):\n    return 7\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    options = {"backoff": "circular_tasks.wait"}
+    with override_settings(TASKS={"default": {"BACKEND": BACKEND, "OPTIONS": options}}):
+        tasks = importlib.import_module("circular_tasks")
+        job = job_of(tasks.send.enqueue())
+        assert type_of(tasks.send).delay_after(LookupError(), job) == 7

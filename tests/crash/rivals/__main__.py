@@ -176,7 +176,8 @@ def main(arguments: list[str]) -> int:
                 came = Siege(rival, number, options.jobs, options.times, options.seed).run(dsn)
                 figures = " | ".join(str(came[what]) for what in ("lost", "stuck", "doubled", "repeated"))
                 print(
-                    f"| {label} | {number.name} | {options.jobs} | {options.times} | {figures} |", flush=True
+                    f"| {label} | {number.name} | {options.jobs} | {came['signals']} | {figures} |",
+                    flush=True,
                 )
     return 0
 
