@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.actions import delete_selected
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.forms.widgets import Script
@@ -204,13 +205,33 @@ class JobAdmin(ReadOnlyAdmin):
         kept = [str(job) for job in objs if not job.is_finished]
         return going, {self.opts.verbose_name_plural: len(going)}, set(), kept
 
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Django's own; of a job that is active, or has become so since it was looked at, it says why not."""
+        job: Job | None = self.get_object(request, unquote(object_id))
+        if job is None:
+            return super().delete_view(request, object_id, extra_context)
+        try:
+            if job.is_finished or not self.permits(request, "delete_job"):
+                return super().delete_view(request, object_id, extra_context)
+        except _Active:
+            pass
+        actions.perform(actions.DISCARD, self, request, [job])
+        return HttpResponseRedirect(job_page.url(job))
+
     def delete_model(self, request: HttpRequest, obj: Job) -> None:
         """Remove a job, unless it has become active meanwhile."""
-        Job.objects.filter(pk=obj.pk).discard()
+        if not Job.objects.filter(pk=obj.pk).discard().done:
+            raise _Active
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
         """Remove the jobs, but for those that have become active meanwhile."""
         queryset.discard()
+
+
+class _Active(Exception):
+    """The job that was to be deleted is not finished any more."""
 
 
 def _is_across(request: HttpRequest) -> bool:

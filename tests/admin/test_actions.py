@@ -7,7 +7,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from django_jobqueue.models import JobStatus
+from django_jobqueue.models import Job, JobStatus
 from tests.admin.conftest import Person
 from tests.admin.pages import act, job_list, told
 from tests.moves.factories import (
@@ -103,6 +103,22 @@ def test_finished_jobs_are_deleted_after_a_confirmation(admin_client: Client) ->
     assert told(response) == ["Successfully deleted 2 jobs."]
     assert not selected(*jobs).exists()
     assert LogEntry.objects.count() == 2
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_job_that_was_retried_meanwhile_is_not_deleted_and_the_person_told_why(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
+) -> None:
+    job = dead()
+    selected(job).retry()
+    if meanwhile:  # between Django's look and the deletion
+        monkeypatch.setattr(Job, "is_finished", True)
+    address = reverse("admin:django_jobqueue_job_delete", args=[job.pk])
+    response = admin_client.post(address, {"post": "yes"}, follow=True)
+    assert response.status_code == 200
+    assert [one.partition(":")[0] for one in told(response)] == ["1 refused"]
+    assert selected(job).exists()
+    assert not LogEntry.objects.exists()
 
 
 def test_a_deletion_that_includes_an_active_job_is_refused_with_its_name(admin_client: Client) -> None:
