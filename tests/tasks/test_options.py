@@ -168,6 +168,17 @@ def test_a_throttled_task_answers_with_the_finished_one(run: Any) -> None:
     )
 
 
+def test_of_two_tasks_with_a_lock_key_one_runs_at_a_time() -> None:
+    by_text = [sample.noop.using(lock_key="account:7").enqueue() for _ in range(2)]
+    locked = with_options(sample.noop, lock_key=lambda args: f"account:{args[0]}")
+    by_function = [locked.enqueue(7), locked.enqueue(8)]
+
+    claimed = Job.objects.claim(worker_id="one", limit=10)
+    assert [str(job.pk) for job in claimed] == [by_text[0].id, by_function[1].id]
+    assert Job.objects.complete(claimed[0])
+    assert [str(job.pk) for job in Job.objects.claim(worker_id="one", limit=10)] == [by_text[1].id]
+
+
 def test_a_dedupe_key_of_a_job_that_is_no_task_is_refused() -> None:
     Job.objects.enqueue("tests:nothing", dedupe_key="report:7")
 
