@@ -134,7 +134,7 @@ class Dialect(ABC):
 
         In it ``job`` is the row and ``given`` the batch's row. Where rows are locked, they are locked in
         id order first, so that two batches never deadlock; without ``wait`` those that others have locked
-        are passed over.
+        are passed over. ``returning`` may be empty on SQLite.
         """
 
     @abstractmethod

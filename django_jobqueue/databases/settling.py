@@ -49,16 +49,20 @@ class Settling(Dialect):
 
         Answers (id, awaited).
         """
-        sql = self.update_given(
+        sql = self.complete_sql("id, awaited", wait)
+        return self.run(connection, sql, {"worker_id": worker_id, **self.batch(COMPLETE, rows)})
+
+    def complete_sql(self, returning: str, wait: bool) -> str:
+        """The statement."""
+        return self.update_given(
             COMPLETE,
             guard=HELD,
             assign=f"""
                 status = 3, result = given.result, finished_at = {self.now}, lease_until = NULL,
                 run_started_at = {self._started()}, updated_at = {self.now}""",
-            returning="id, awaited",
+            returning=returning,
             wait=wait,
         )
-        return self.run(connection, sql, {"worker_id": worker_id, **self.batch(COMPLETE, rows)})
 
     def fail(
         self, connection: BaseDatabaseWrapper, worker_id: str, rows: Sequence[Row], wait: bool
