@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from . import conf
@@ -34,9 +35,11 @@ def redact(value: Any, positions: Sequence[str] = ()) -> Any:
     if not keys:
         return value
     found = _redacted(value, keys)
-    for at, name in enumerate(positions[: len(found["args"])] if positions else ()):
-        if name.casefold() in keys:
-            found["args"][at] = HIDDEN
+    if positions and isinstance(found["args"], list):
+        found["args"] = [
+            HIDDEN if name.casefold() in keys else one
+            for one, name in zip_longest(found["args"], positions[: len(found["args"])], fillvalue="")
+        ]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -210,13 +211,12 @@ class JobAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Django's own; of a job that is active, or has become so since it was looked at, it says why not."""
         job: Job | None = self.get_object(request, unquote(object_id))
-        if job is None:
+        may = request.method == "POST" and self.permits(request, "delete_job")
+        if job is None or not may:
             return super().delete_view(request, object_id, extra_context)
-        try:
-            if job.is_finished or not self.permits(request, "delete_job"):
+        if job.is_finished:
+            with contextlib.suppress(_Active):
                 return super().delete_view(request, object_id, extra_context)
-        except _Active:
-            pass
         actions.perform(actions.DISCARD, self, request, [job])
         return HttpResponseRedirect(job_page.url(job))
 

@@ -80,3 +80,10 @@ def test_the_list_is_searched_by_the_arguments_of_a_task(admin_client: Client, s
 
     settings.JOBQUEUE = {"REDACT": ["password"]}
     assert listed(admin_client, "?q=args.0%3Dada") == []
+
+
+def test_all_arguments_may_be_hidden(admin_client: Client, failed: Job, settings: Settings) -> None:
+    settings.JOBQUEUE = {"REDACT": ["args", "password", "codes", "user"]}
+    shown = job_page(admin_client, failed)
+    assert HIDDEN in shown
+    assert not [secret for secret in SECRETS if secret in words(shown)]
