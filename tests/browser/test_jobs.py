@@ -141,11 +141,11 @@ def test_the_dashboard_follows_what_happens_and_pauses_a_queue(
     page = visitor()
     page.goto(reverse("admin:django_jobqueue_dashboard_changelist"))
     page.evaluate("window.isTheSame = true")
-    start_worker()
-    expect(page.locator("#jobqueue-workers-scroll")).to_contain_text("idle")
     dead(queue="mail")
     queues = page.locator("#jobqueue-queues-scroll")
     expect(queues).to_contain_text("mail")
+    start_worker()
+    expect(page.locator("#jobqueue-workers-scroll")).to_contain_text("idle")
     assert page.evaluate("window.isTheSame")
 
     press(page, "Pause mail")
