@@ -18,6 +18,9 @@ if not apps.ready:
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 
+#: The app's connector, before the worker command puts its own in its place.
+DJANGO = app.connector
+
 #: Seconds without a sign of life of its worker after which a job counts as stalled.
 STALLED = 10.0
 
@@ -61,8 +64,8 @@ def _retry_stalled() -> None:
 
 
 async def _retry() -> None:
-    with app.replace_connector(app.connector.get_worker_connector()) as other:
-        async with other.open_async():
-            manager = other.job_manager
-            for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED):
-                await manager.retry_job(job)
+    other = app.with_connector(DJANGO.get_worker_connector())
+    async with other.open_async():
+        manager = other.job_manager
+        for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED):
+            await manager.retry_job(job)
