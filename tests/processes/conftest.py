@@ -72,4 +72,6 @@ def quiet_server(pytestconfig: pytest.Config) -> Iterator[None]:
     before = len(cluster.log.read_text())
     yield
     since = cluster.log.read_text()[before:]
-    assert [line for line in since.splitlines() if " ERROR: " in line or " FATAL: " in line] == []
+    # Of a process that a test killed, or that left, the server may have had a word for a listener.
+    told = [line for line in since.splitlines() if "connection to client lost" not in line]
+    assert [line for line in told if " ERROR: " in line or " FATAL: " in line] == []
