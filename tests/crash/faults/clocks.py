@@ -6,6 +6,7 @@ import time
 from random import Random
 
 from tests import debian
+from tests.waiting import outlast
 
 from ..world import World
 from .base import POSTGRESQL, Fault
@@ -44,7 +45,7 @@ class WrongClocks(Fault):
         since = time.monotonic()
         file = random.choice(self._files)
         file.write_text(f"{random.choice((-24, -1, 1, 24)) * HOUR:+}s\n")
-        time.sleep(1.2)  # by then it has been read
+        outlast(1.2)  # by then it has been read
         world.note_fault(self.name, since)
 
     def problems(self, world: World) -> list[str]:

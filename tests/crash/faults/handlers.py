@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from random import Random
 
+from tests.waiting import eventually
+
 from ..kinds import DEAD, DONE, MANY, Kind
 from ..ledger import Ledger
 from ..world import World
@@ -38,13 +40,15 @@ class Hostile(Fault):
 
     def wait_until_run(self, world: World, n: int) -> None:
         """Until the handler has started, and ended if it ends."""
-        deadline = time.monotonic() + self.patience
-        while time.monotonic() < deadline:
+
+        def ran() -> bool:
             runs = [run for run in Ledger.read(world.ledger).runs if run.n == n]
-            if runs and (runs[-1].verdict or self.expected == DEAD):
-                return
-            time.sleep(0.2)
-        raise NotInjected
+            return bool(runs) and (runs[-1].verdict is not None or self.expected == DEAD)
+
+        try:
+            eventually(ran, within=self.patience, every=0.2)
+        except AssertionError:
+            raise NotInjected from None
 
 
 class HoldsTheGil(Hostile):

@@ -10,6 +10,7 @@ import time
 from random import Random
 
 from tests.conftest import ROOT
+from tests.waiting import outlast
 
 from ..world import Host, World
 from .base import POSTGRESQL, Fault, NotInjected
@@ -100,7 +101,7 @@ class BlackHole(Proxied):
     def inject(self, world: World, random: Random) -> None:
         since, pids = time.monotonic(), self.proxy.pids()
         self.proxy.say("hole")
-        time.sleep(world.lease * random.uniform(1.1, 2))
+        outlast(world.lease * random.uniform(1.1, 2))
         self.proxy.say("open")
         world.note_fault(self.name, since, pids=list({*pids, *self.proxy.pids()}), suspends=True, kills=True)
 
@@ -172,9 +173,9 @@ class CutOffHost(Fault):
     def inject(self, world: World, random: Random) -> None:
         since, pids = time.monotonic(), self._host.pids()
         ip(f"link set {self._link} down")
-        time.sleep(world.lease * random.uniform(1.2, 3))
+        outlast(world.lease * random.uniform(1.2, 3))
         ip(f"link set {self._link} up")
-        time.sleep(1)  # until TCP tries again, or has given up
+        outlast(1)  # until TCP tries again, or has given up
         world.note_fault(self.name, since, pids=list({*pids, *self._host.pids()}), suspends=True, kills=True)
 
 

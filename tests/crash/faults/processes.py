@@ -9,7 +9,7 @@ import time
 from random import Random
 
 from tests.processes.workers import is_alive
-from tests.waiting import equals, eventually
+from tests.waiting import equals, eventually, outlast
 
 from ..kinds import Kind
 from ..world import Host, World
@@ -67,7 +67,7 @@ class KillHost(Fault):
         if world.alone:
             for _ in range(3):
                 world.load.put([Kind("crash:work", 1)] * 100)
-            time.sleep(random.uniform(0, 0.4))
+            outlast(random.uniform(0, 0.4))
         host = some_host(world, random)
         since, pids = time.monotonic(), host.pids()
         host.running.send_group(signal.SIGKILL)
@@ -113,7 +113,7 @@ class Stop(Fault):
         since = time.monotonic()
         for pid in [*pids, host.running.pid] if whole else pids:
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(world.lease * random.uniform(1.1, 2))
+        outlast(world.lease * random.uniform(1.1, 2))
         for pid in [*pids, host.running.pid] if whole else pids:
             os.kill(pid, signal.SIGCONT)
         # For a while after it goes on it does not know that its jobs are with others.
@@ -132,14 +132,14 @@ class Terminate(Fault):
     def inject(self, world: World, random: Random) -> None:
         host = some_host(world, random)
         # Or within the start, where it waits for the database, and claims for the first time.
-        time.sleep(random.uniform(0, 0.5))
+        outlast(random.uniform(0, 0.5))
         self._terminate(world, host, random)
         equals([], host.running.members)
         host.start()
         if random.random() < 0.7:
             host.running.ready(host.processes, within=START)
         else:  # into the start
-            time.sleep(random.uniform(0.05, 1.0))
+            outlast(random.uniform(0.05, 1.0))
 
     def _terminate(self, world: World, host: Host, random: Random) -> None:
         code = host.running.stop()
@@ -159,7 +159,7 @@ class TerminateTwice(Terminate):
 
     def _terminate(self, world: World, host: Host, random: Random) -> None:
         host.running.send(signal.SIGTERM)
-        time.sleep(random.choice((0, 0.01, 0.1, 0.3)) * random.random())
+        outlast(random.choice((0, 0.01, 0.1, 0.3)) * random.random())
         if host.running.process.poll() is None:
             host.running.send(signal.SIGTERM)
         code = host.running.wait(20)

@@ -7,6 +7,9 @@ import time
 from random import Random
 
 import psutil
+import psycopg
+
+from tests.waiting import eventually, outlast
 
 from ..kinds import DONE, MANY, Kind
 from ..world import World
@@ -33,7 +36,7 @@ class StopFast(ServerFault):
     def inject(self, world: World, random: Random) -> None:
         since = time.monotonic()
         world.server.stop()
-        time.sleep(random.uniform(0, 0.5))
+        outlast(random.uniform(0, 0.5))
         world.server.start()
         self.note(world, since)
 
@@ -46,7 +49,7 @@ class StopImmediately(ServerFault):
     def inject(self, world: World, random: Random) -> None:
         since = time.monotonic()
         world.server.stop_immediately()
-        time.sleep(random.uniform(0, 0.5))
+        outlast(random.uniform(0, 0.5))
         world.server.start()
         self.note(world, since)
 
@@ -59,7 +62,7 @@ class KillServer(ServerFault):
     def inject(self, world: World, random: Random) -> None:
         since = time.monotonic()
         world.server.kill()
-        time.sleep(random.uniform(0, 0.5))
+        outlast(random.uniform(0, 0.5))
         world.server.start()
         self.note(world, since)
 
@@ -93,7 +96,7 @@ class Freeze(ServerFault):
     def inject(self, world: World, random: Random) -> None:
         since = time.monotonic()
         with world.server.frozen():
-            time.sleep(world.lease * random.uniform(1.1, 1.6))
+            outlast(world.lease * random.uniform(1.1, 1.6))
         self.note(world, since)
 
 
@@ -120,11 +123,11 @@ class LongOutage(ServerFault):
         # other faults it may be dead by then.
         late = random.choice(world.busy_hosts()).running if world.alone else None
         world.server.stop()
-        time.sleep(2 * world.lease)
+        outlast(2 * world.lease)
         if late:
             late.send(signal.SIGSTOP)
         world.server.start()
-        time.sleep(world.lease / 2)
+        outlast(world.lease / 2)
         if late:
             late.send(signal.SIGCONT)
         self.note(world, since)
@@ -139,7 +142,7 @@ class ReadOnly(ServerFault):
         since = time.monotonic()
         try:
             self._set(world, "ALTER SYSTEM SET default_transaction_read_only = on")
-            time.sleep(random.uniform(0.5, 1.5))
+            outlast(random.uniform(0.5, 1.5))
         finally:
             self._set(world, "ALTER SYSTEM RESET default_transaction_read_only")
         self.note(world, since)
@@ -152,15 +155,15 @@ class ReadOnly(ServerFault):
 
 def wait_for(world: World, within: float = 20) -> None:
     """Until the server lets somebody in."""
-    deadline = time.monotonic() + within
-    while True:
-        try:
-            world.bare().close()
-            return
-        except Exception:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    eventually(lambda: _lets_in(world), within=within, every=0.05)
+
+
+def _lets_in(world: World) -> bool:
+    try:
+        world.bare().close()
+    except psycopg.Error:
+        return False
+    return True
 
 
 ALL = (StopFast, StopImmediately, KillServer, KillBackend, Freeze, LongOutage, ReadOnly)

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -20,6 +21,7 @@ from tests.benchmarks.rivals.environments import python_of, version_of
 from tests.benchmarks.rivals.project import PROJECTS, Project
 from tests.conftest import ROOT
 from tests.postgres import running_cluster
+from tests.waiting import eventually, outlast
 
 from ..checker import Evidence, overlaps
 from ..ledger import VARIABLE, Ledger
@@ -95,7 +97,7 @@ class Siege:
     def _besiege(self, project: Besieged, worker: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
         random = Random(f"{self.rival.name} {self.signal} {self.seed}")  # noqa: S311 - a plan
         while self.sent < self.times and self._works(project):
-            time.sleep(random.uniform(0, 0.7))
+            outlast(random.uniform(0, 0.7))
             self.sent += 1
             if self.signal is signal.SIGKILL:
                 destroy(worker)
@@ -112,26 +114,31 @@ class Siege:
     def _works(self, project: Besieged) -> bool:
         """Wait until some more jobs have started. False: there are none left, or nothing happens."""
         started = len(project.ledger().runs)
-        deadline = time.monotonic() + STALL
-        while time.monotonic() < deadline:
+
+        def look() -> str:
             ledger = project.ledger()
             if len({run.n for run in ledger.runs if run.verdict}) == self.jobs:
-                return False
-            if len(ledger.runs) >= started + 3:
-                return True
-            time.sleep(0.05)
-        return False
+                return "done"
+            return "working" if len(ledger.runs) >= started + 3 else ""
+
+        try:
+            return eventually(look, within=STALL, every=0.05) == "working"
+        except AssertionError:
+            return False
 
     def _settle(self, project: Besieged) -> None:
         """Until every job has ended, or nothing has for long."""
         seen, since = -1, time.monotonic()
-        while time.monotonic() - since < STALL:
+
+        def over() -> bool:
+            nonlocal seen, since
             ended = len({run.n for run in project.ledger().runs if run.verdict})
-            if ended == self.jobs and not int(str(project.step("unfinished"))):
-                return
             if ended != seen:
                 seen, since = ended, time.monotonic()
-            time.sleep(1)
+            done = ended == self.jobs and not int(str(project.step("unfinished")))
+            return done or time.monotonic() - since >= STALL
+
+        eventually(over, within=inf, every=1)
 
     def _count(self, ledger: Ledger, stuck: int) -> Counter[str]:
         seen = Evidence(ledger, Table([], [], []), lease=5.0)
