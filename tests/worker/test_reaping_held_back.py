@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from django_jobqueue.databases.clock import DatabaseAgo
 from django_jobqueue.models import Job, JobStatus
-from django_jobqueue.worker.maintenance import Maintenance
+from django_jobqueue.worker.maintenance import LOOK, SECOND_LOOK, Maintenance
 from django_jobqueue.worker.options import WorkerOptions
 from tests.plugin import CLUSTER
 from tests.waiting import PATIENCE, equals, outlast
@@ -123,6 +123,33 @@ def test_a_lease_is_over_for_good_at_the_second_look(lost: Job, maintenance: Mai
     assert status(lost) is JobStatus.RUNNING
     sweep(maintenance)
     assert status(lost) is JobStatus.PENDING
+
+
+def test_what_the_second_look_finds_for_the_first_time_waits_for_another(
+    lost: Job, maintenance: Maintenance
+) -> None:
+    sweep(maintenance)
+    later = Job.objects.enqueue("tests:nothing")
+    Job.objects.claim(worker_id="two", lease=LEASE)
+    Job.objects.filter(pk=later.pk).update(lease_until=DatabaseAgo(timedelta(seconds=1)))
+    sweep(maintenance)
+    assert (status(lost), status(later)) == (JobStatus.PENDING, JobStatus.RUNNING)
+
+    sweep(maintenance)
+    assert status(later) is JobStatus.PENDING
+
+
+def test_more_than_a_heartbeat_lies_between_the_looks(lost: Job) -> None:
+    options = WorkerOptions(lease=LEASE)
+    maintenance = Maintenance(options, lambda name: None)
+    started = time.monotonic()
+    maintenance.start()
+    try:
+        equals(JobStatus.PENDING, lambda: status(lost))
+        assert time.monotonic() - started > options.heartbeat * (min(LOOK) + SECOND_LOOK)
+        assert SECOND_LOOK > 1
+    finally:
+        maintenance.stop(10)
 
 
 def test_a_worker_that_renews_between_two_looks_keeps_its_job(lost: Job, maintenance: Maintenance) -> None:
